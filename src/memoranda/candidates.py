@@ -1,0 +1,63 @@
+"""What the database tells a ranker about a row that might answer a query.
+
+Gathering stops here and judging begins: a ranker is a pure function of these records.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A question as the rankers see it, with the statistics of the rows it is asked of.
+
+    Frequencies are counted over the rows the scope can see, never over others.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    """The distinct encoded terms to look for, in the order of the question; empty when no word carries meaning."""
+    words: frozenset[str]
+    """The question's words for the overlap score."""
+    embedded: bool
+    """Whether the question has a vector: without one the answer comes from text alone."""
+    now: datetime
+    rows: int = 0
+    """How many rows the scope can see."""
+    average_length: float = 0.0
+    """Their mean number of indexed terms."""
+    document_frequency: tuple[int, ...] = ()
+    """For each of `terms`, in how many of these rows it occurs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One row that one of the legs proposed, or that stands beside one in the same session."""
+
+    id: UUID
+    content: str
+    category_terms: str
+    """Encoded terms of the category, in the format of `memoranda.text.join_terms`."""
+    content_terms: str
+    """Encoded terms of title and content, in the same format."""
+    length: int
+    """The number of indexed terms, category included."""
+    cosine: float | None
+    """-1..1, higher is nearer; None when the row or the question has no vector."""
+    text_rank: int | None
+    """Place in the text leg, from 1; ties share a place; None when the row matches no word."""
+    dense_rank: int | None
+    """Place in the vector leg, from 1; ties share a place; None when it was not among the nearest."""
+    importance: int
+    """1..10, higher matters more."""
+    created_at: datetime
+    """When the row was stored."""
+    happened_at: datetime
+    """When it happened, if that is known, else when it was stored."""
+    session: str
+    """The container the row belongs to; empty for none."""
+    position: int | None
+    """The row's place in its session."""
+    proposed: bool = True
+    """False for a row that is only here as a neighbour: it lends its evidence, and may be ranked like any other."""

@@ -1,0 +1,249 @@
+"""The one place that knows engines, connections, threads and event loops.
+
+Database code is plain functions `fn(conn, tables, ...)`. `run` calls one in a transaction in the calling thread; `arun`
+calls the same one in a thread of the database's own pool, so that an event loop never waits for a disk or a socket.
+"""
+
+import asyncio
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy import exc as alchemy
+
+from memoranda.db import migrations
+from memoranda.db.dialects import dialect_for, parse_url
+from memoranda.db.dialects.base import EngineOptions
+from memoranda.db.schema import Tables, declare
+from memoranda.errors import ConfigurationError, StoreBusy, StoreError, StoreUnavailable
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Transaction = Callable[Concatenate[Connection, Tables, P], T]
+
+_QUEUE_PER_THREAD = 64  # async calls that may wait for each thread before the next one is refused
+
+
+class Database:
+    """One database, opened lazily, used from any thread, any event loop and after a fork."""
+
+    def __init__(self, target: str | Engine, *, schema: str, options: EngineOptions) -> None:
+        """Keep the address or the caller's engine; nothing is opened yet.
+
+        Raises:
+            ConfigurationError: the address cannot be used.
+        """
+        self._options = options
+        self._owned = isinstance(target, str)
+        if isinstance(target, str):
+            url = parse_url(target)
+            self.dialect = dialect_for(url.get_backend_name(), schema=schema)
+            self._engine = self.dialect.create_engine(url, options)
+        elif isinstance(target, Engine):
+            self.dialect = dialect_for(target.dialect.name, schema=schema)
+            self.dialect.adopt(target)
+            self._engine = target
+        else:
+            raise ConfigurationError("give a database address or a SQLAlchemy Engine (not an AsyncEngine)")
+        self._reading = self._engine
+        if self.dialect.reads_in_autocommit:
+            self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self.tables = declare(self.dialect)
+        self._serial = self.dialect.serial(self._engine)
+        self._closed = False
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._ready = False
+        self._preparing = threading.Lock()
+        self._turn = threading.RLock()
+        self._executor: ThreadPoolExecutor | None = None
+        self._places = threading.BoundedSemaphore(self._options.pool_size * (1 + _QUEUE_PER_THREAD))
+
+    # -- running functions
+
+    def run(self, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function in a transaction that commits when it returns.
+
+        Raises:
+            StoreError: the database failed; the subclass says how.
+        """
+        return self._call(True, fn, *args, **kwargs)
+
+    def read(self, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function that only reads."""
+        return self._call(False, fn, *args, **kwargs)
+
+    async def arun(self, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do what `run` does without blocking the event loop; a cancelled call still commits what it had begun."""
+        return await self._in_thread(lambda: self._call(True, fn, *args, **kwargs))
+
+    async def aread(self, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do what `read` does without blocking the event loop."""
+        return await self._in_thread(lambda: self._call(False, fn, *args, **kwargs))
+
+    async def aoutside(self, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do what `outside` does without blocking the event loop."""
+        return await self._in_thread(lambda: self.outside(fn, *args, **kwargs))
+
+    def outside(self, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function outside any transaction, for the statements that refuse to be in one."""
+        self._enter()
+        with self._mapped(), self._engine.connect() as conn:
+            return fn(conn.execution_options(isolation_level="AUTOCOMMIT"), self.tables, *args, **kwargs)
+
+    def _call(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self._enter()
+        self._prepare()
+        return self._attempt(write, fn, *args, **kwargs)
+
+    def _attempt(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        for retry in (True, False):
+            committing = False
+            try:
+                with self._mapped(), self._taking_turns(write):
+                    engine = self._engine if write else self._reading
+                    with engine.connect() as conn:
+                        self.dialect.begin(conn, write=write)
+                        result = fn(conn, self.tables, *args, **kwargs)
+                        committing = write
+                        if write:
+                            conn.commit()
+                        return result
+            except StoreUnavailable as error:
+                # A server that was restarted leaves dead connections in the pool: the pool is fresh now, so once more.
+                # Only a transaction that had not reached its commit can be tried again without doing it twice.
+                lost = isinstance(error.__cause__, alchemy.DBAPIError) and error.__cause__.connection_invalidated
+                if committing and lost:
+                    raise StoreUnavailable(
+                        "The connection was lost while committing: the write may or may not have been stored. "
+                        "Writing the same memory again is safe where duplicates are held off."
+                    ) from error
+                if not (retry and lost):
+                    raise
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def _taking_turns(self, write: bool) -> Iterator[None]:
+        if self._serial == "none" or (self._serial == "writes" and not write):
+            yield
+            return
+        if not self._turn.acquire(timeout=self._options.timeout):
+            raise StoreBusy()
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        """Turn the driver's errors into ours, once; programming errors pass through untouched."""
+        try:
+            yield
+        except alchemy.TimeoutError as error:
+            raise StoreBusy() from error
+        except alchemy.DBAPIError as error:
+            # The statement's parameters are texts of memories: keep them out of every message and traceback.
+            error.hide_parameters, error.params = True, None
+            known = self.dialect.translate(error)
+            raise known or StoreError(
+                f"The database refused a statement: {type(error.orig).__name__}."
+            ) from error
+
+    # -- threads
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        self._enter()
+        if not self._places.acquire(blocking=False):
+            raise StoreBusy()
+        places, context = self._places, contextvars.copy_context()
+        try:
+            future = self._threads().submit(context.run, call)
+        except BaseException:
+            places.release()
+            raise
+        future.add_done_callback(lambda _: places.release())
+        return await asyncio.wrap_future(future)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._preparing:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self._options.pool_size, thread_name_prefix="memoranda")
+            return self._executor
+
+    # -- life
+
+    def _enter(self) -> None:
+        if self._closed:
+            raise ConfigurationError("This engine was closed: make a new one.")
+        if self._pid != os.getpid():
+            # A child must not talk through its parent's connections, nor wait for threads it does not have.
+            self._engine.dispose(close=False)
+            self._start()
+
+    def _prepare(self) -> None:
+        if self._ready:
+            return
+        with self._preparing:
+            if self._ready:
+                return
+            if not self._attempt(False, _is_current):
+                if self.dialect.auto_upgrade():
+                    self._attempt(True, _upgrade)
+                else:
+                    self._attempt(False, _check)
+            self._ready = True
+
+    def setup(self) -> list[str]:
+        """Create or upgrade the tables, and return the names of the revisions that were applied."""
+        self._enter()
+        applied = self._attempt(True, _upgrade)
+        self._ready = True
+        return applied
+
+    async def asetup(self) -> list[str]:
+        """Do what `setup` does without blocking the event loop."""
+        return await self._in_thread(self.setup)
+
+    def revision(self) -> str | None:
+        """Return the revision the tables are at, None when there are none."""
+        self._enter()
+        return self._attempt(False, lambda conn, tables: migrations.current(conn, tables.dialect))
+
+    async def arevision(self) -> str | None:
+        """Do what `revision` does without blocking the event loop."""
+        return await self._in_thread(self.revision)
+
+    def close(self) -> None:
+        """Give back every connection and thread; an engine that a caller handed in stays open."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._pid == os.getpid():
+            if self._executor is not None:
+                self._executor.shutdown(wait=True)
+            if self._owned:
+                self._engine.dispose()
+
+    async def aclose(self) -> None:
+        """Do what `close` does without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+
+def _is_current(conn: Connection, tables: Tables) -> bool:
+    return migrations.current(conn, tables.dialect) == migrations.HEAD
+
+
+def _check(conn: Connection, tables: Tables) -> None:
+    migrations.check(conn, tables.dialect)
+
+
+def _upgrade(conn: Connection, tables: Tables) -> list[str]:
+    return migrations.upgrade(conn, tables.dialect)
+

@@ -1,0 +1,178 @@
+"""The few things a database does in its own way."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, Engine, Select, Table
+from sqlalchemy.dialects.postgresql import Insert as PostgresqlInsert
+from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.schema import SchemaItem
+from sqlalchemy.types import TypeEngine
+
+from memoranda.errors import MemorandaError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from alembic.operations import Operations
+    from numpy.typing import NDArray
+
+    from memoranda.db.schema import Tables
+
+    Vector: TypeAlias = NDArray[np.float32]
+
+Upsert: TypeAlias = "SqliteInsert | PostgresqlInsert"
+
+EXACT_LIMIT = 20_000
+"""Up to this many rows a scope's vectors are compared one by one; beyond it an approximate index is worth building."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """How connections are made."""
+
+    synchronous: Literal["normal", "full"] = "normal"
+    """SQLite only. `normal`: a power failure may take the last commits, never the file. `full`: it takes nothing."""
+    pool_size: int = 8
+    """How many transactions run at once."""
+    timeout: float = 30.0
+    """Seconds to wait for a connection or a lock before an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextQuestion:
+    """What the text leg looks for. User text never becomes query syntax: these are encoded terms."""
+
+    cells: Sequence[str]
+    terms: Sequence[str]
+    match: Literal["any", "all"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorQuestion:
+    """What the vector leg looks for."""
+
+    tenant: str
+    persona: str
+    model: str
+    vector: "Vector"
+    approximate: bool = False
+    """Whether to walk an approximate index instead of comparing every row."""
+
+
+class Dialect(Protocol):
+    """One database. Methods that search return ids and scores; shared code does the rest."""
+
+    name: str
+    schema: str | None
+    """The schema the tables live in, where the database has schemas."""
+    prefix: str
+    """What every table's name begins with."""
+    reads_in_autocommit: bool
+    """Whether a read is cheaper without a transaction around it; its statements then need not see one moment."""
+
+    # -- connections
+
+    def create_engine(self, url: URL, options: EngineOptions) -> Engine:
+        """Return an engine of our own for an address."""
+        ...
+
+    def adopt(self, engine: Engine) -> None:
+        """Get to know an engine that a caller made and owns."""
+        ...
+
+    def begin(self, conn: Connection, *, write: bool) -> None:
+        """Open the transaction that a function will run in."""
+        ...
+
+    def serial(self, engine: Engine) -> Literal["all", "writes", "none"]:
+        """Say what must not run side by side inside one process."""
+        ...
+
+    def translate(self, error: DBAPIError) -> MemorandaError | None:
+        """Return the error that names the remedy, or None for one that nobody foresaw."""
+        ...
+
+    # -- tables
+
+    def key(self, *names: str) -> list[SchemaItem]:
+        """Return what makes these columns the key of a table's rows."""
+        ...
+
+    def search_columns(self) -> list[SchemaItem]:
+        """Return the columns that full text needs in the table of memories."""
+        ...
+
+    def search_indexes(self, memories: Table) -> None:
+        """Declare the indexes of full text that are indexes of the table."""
+        ...
+
+    def vector_type(self) -> TypeEngine[Any]:
+        """Return the column type of a vector: float32, any length."""
+        ...
+
+    # -- revisions
+
+    def before_upgrade(self, conn: Connection) -> None:
+        """Take the lock that makes upgrades queue up, and see to what the tables need."""
+        ...
+
+    def create_search(self, op: "Operations") -> None:
+        """Create what full text needs beside the tables."""
+        ...
+
+    def auto_upgrade(self) -> bool:
+        """Say whether tables are made on first use, or only when a person asks."""
+        ...
+
+    # -- statements
+
+    def insert(self, table: Table) -> Upsert:
+        """Return an insert that can say what to do about rows that are already there."""
+        ...
+
+    def advise_lock(self, conn: Connection, key: str) -> None:
+        """Let transactions that name the same key run one after the other."""
+        ...
+
+    def approximate(self, conn: Connection, tables: "Tables", model: str, rows: int) -> bool:
+        """Say whether a scope of so many rows is searched by an approximate index."""
+        ...
+
+    def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
+        """Build the approximate index if a scope is large enough for it; runs outside a transaction."""
+        ...
+
+    def searching(self, conn: Connection, question: VectorQuestion | None) -> AbstractContextManager[None]:
+        """Set what the searching statements inside the block need."""
+        ...
+
+    def text_leg(self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int) -> Select[Any]:
+        """Return a statement for `id`, `score`: the rows that hold the words, best first; higher is better."""
+        ...
+
+    def vector_leg(
+        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: VectorQuestion, limit: int
+    ) -> Select[Any]:
+        """Return a statement for `id`, `score`: the nearest rows, nearest first; the score is the cosine."""
+        ...
+
+    def cosine_evidence(self, tables: "Tables", question: VectorQuestion) -> ColumnElement[Any]:
+        """Return the column from which `cosines` reads how near a row is."""
+        ...
+
+    def cosines(self, evidence: Sequence[Any], question: VectorQuestion) -> list[float | None]:
+        """Return the cosine of each row, None for a row without a vector."""
+        ...
+
+    def frequencies(self, tables: "Tables", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
+        """Return a statement for one row: for each term, how many rows of the cells hold it."""
+        ...
+
+    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
+        """Return a condition that holds for a list of any length, as one parameter."""
+        ...

@@ -1,0 +1,315 @@
+"""Postgres with pgvector: generated tsvector, exact or HNSW vector search, schema of its own.
+
+Statements are never prepared by our own connections, so that they pass a pooler in transaction mode and Postgres never
+goes over to a generic plan, which would put an approximate index in front of a scope's filter.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+from pgvector.sqlalchemy import Vector as VectorType
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Computed,
+    Connection,
+    Engine,
+    Float,
+    Index,
+    PrimaryKeyConstraint,
+    Select,
+    String,
+    Table,
+    and_,
+    bindparam,
+    cast,
+    create_engine,
+    func,
+    literal,
+    literal_column,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR, insert
+from sqlalchemy.dialects.postgresql import UUID as PG_UUID
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.schema import SchemaItem
+from sqlalchemy.types import TypeEngine, UserDefinedType
+
+from memoranda.db.dialects.base import EXACT_LIMIT, EngineOptions, TextQuestion, Upsert, VectorQuestion
+from memoranda.errors import (
+    ConfigurationError,
+    ExtensionMissing,
+    MemorandaError,
+    PermissionMissing,
+    SchemaMissing,
+    StoreBusy,
+    StoreUnavailable,
+)
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
+
+    from memoranda.db.schema import Tables
+
+SEARCH = (
+    "setweight(to_tsvector('simple'::regconfig, category_terms), 'A') || "
+    "setweight(to_tsvector('simple'::regconfig, content_terms), 'B') || "
+    "to_tsvector('simple'::regconfig, cells)"
+)
+"""Category weighs A, content B; the cells come last, so that they move no position, and weigh D."""
+
+_EF_SEARCH = 200  # as many as the legs propose; pgvector's default of 40 would cut them short
+_LEAST_SHARE = 0.02  # of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,50}")
+
+_BUSY = {"55P03", "57014", "40P01", "53300"}  # lock not available, query cancelled, deadlock, too many connections
+
+
+class _TsQuery(UserDefinedType[str]):
+    cache_ok = True
+
+    def get_col_spec(self, **_: object) -> str:
+        return "tsquery"
+
+
+def _tsquery(expression: str) -> ColumnElement[Any]:
+    return cast(bindparam(None, expression, type_=String), _TsQuery)
+
+
+class PostgresqlDialect:
+    """See `Dialect`."""
+
+    name = "postgresql"
+    prefix = ""
+    reads_in_autocommit = True
+
+    def __init__(self, schema: str) -> None:
+        """Keep the schema's name."""
+        if not _NAME.fullmatch(schema):
+            raise ConfigurationError("schema must be lower-case letters, digits and underscores, at most 51 of them")
+        self.schema: str | None = schema
+        self._foreign = False
+
+    # -- connections
+
+    def create_engine(self, url: URL, options: EngineOptions) -> Engine:
+        """Connect without prepared statements; wait no longer than the time limit for a connection."""
+        return create_engine(
+            url,
+            pool_size=options.pool_size,
+            max_overflow=0,
+            pool_timeout=options.timeout,
+            pool_use_lifo=True,
+            connect_args={"prepare_threshold": None, "connect_timeout": max(2, int(options.timeout))},
+            hide_parameters=True,
+        )
+
+    def adopt(self, engine: Engine) -> None:
+        """Remember that the connections may prepare statements, which `searching` then takes care of."""
+        self._foreign = True
+
+    def begin(self, conn: Connection, *, write: bool) -> None:
+        """Do nothing: SQLAlchemy begins a write, and a read runs in autocommit."""
+
+    def serial(self, engine: Engine) -> Literal["all", "writes", "none"]:
+        """Let everything run side by side."""
+        return "none"
+
+    def translate(self, error: DBAPIError) -> MemorandaError | None:
+        """Read the SQLSTATE."""
+        state = getattr(error.orig, "sqlstate", None)
+        if state in ("3F000", "42P01"):
+            return SchemaMissing()
+        if state in ("42704", "42883") and "vector" in str(error.orig):
+            return ExtensionMissing()
+        if state == "42501":
+            return PermissionMissing(
+                f"The database user may not use the schema {self.schema!r}: grant USAGE on it, and SELECT, INSERT, UPDATE and "
+                "DELETE on its tables; to create it with `memoranda db upgrade` the user needs CREATE on the database."
+            )
+        if state == "25006":
+            return PermissionMissing("The database is read-only here: connect to the primary server to write.")
+        if state in _BUSY:
+            return StoreBusy()
+        if error.connection_invalidated or state is None or state[:2] in ("08", "57", "28", "3D"):
+            reason = {"28": "the user name or password was refused", "3D": "the database does not exist"}.get((state or "")[:2])
+            return StoreUnavailable(f"The database cannot be used: {reason}." if reason else None)
+        return None
+
+    # -- tables
+
+    def key(self, *names: str) -> list[SchemaItem]:
+        """Make the columns the primary key."""
+        return [PrimaryKeyConstraint(*names)]
+
+    def search_columns(self) -> list[SchemaItem]:
+        """Generate the tsvector from the encoded terms."""
+        return [Column("search", TSVECTOR, Computed(SEARCH, persisted=True))]
+
+    def search_indexes(self, memories: Table) -> None:
+        """Index the tsvector; the index of vectors is built later, when it pays."""
+        Index(None, memories.c.search, postgresql_using="gin")
+
+    def vector_type(self) -> TypeEngine[Any]:
+        """Use pgvector's type without a length: the model's name carries it."""
+        return VectorType()
+
+    # -- revisions
+
+    def before_upgrade(self, conn: Connection) -> None:
+        """Queue up, and create the schema and the extension where they are missing."""
+        self.advise_lock(conn, f"memoranda:upgrade:{self.schema}")
+        if not conn.scalar(text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": self.schema}):
+            conn.execute(text(f'CREATE SCHEMA "{self.schema}"'))
+        if not conn.scalar(text("SELECT 1 FROM pg_extension WHERE extname = 'vector'")):
+            try:
+                conn.execute(text("CREATE EXTENSION vector"))
+            except DBAPIError as error:
+                if getattr(error.orig, "sqlstate", None) == "42501":
+                    raise ExtensionMissing() from error
+                raise ExtensionMissing(
+                    "The server does not offer the `vector` extension: install pgvector 0.6 or newer on the server, then "
+                    "have an administrator run `CREATE EXTENSION vector` in this database."
+                ) from error
+
+    def create_search(self, op: "Operations") -> None:
+        """Do nothing: column and index are part of the table."""
+
+    def auto_upgrade(self) -> bool:
+        """Leave a shared database to the person who looks after it."""
+        return False
+
+    # -- statements
+
+    def insert(self, table: Table) -> Upsert:
+        """Return an INSERT ... ON CONFLICT."""
+        return insert(table)
+
+    def advise_lock(self, conn: Connection, key: str) -> None:
+        """Take an advisory lock until the transaction ends."""
+        conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
+
+    def approximate(self, conn: Connection, tables: "Tables", model: str, rows: int) -> bool:
+        """Walk the index where there is one, the scope is large, and it is no needle in the table's haystack."""
+        if rows <= EXACT_LIMIT:
+            return False
+        found = conn.execute(
+            text(
+                "SELECT c.reltuples FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class n ON n.oid = i.indexrelid "
+                "WHERE n.relname = :name AND n.relnamespace = CAST(:schema AS regnamespace) AND i.indisvalid"
+            ),
+            {"name": vector_index_name(model), "schema": f'"{self.schema}"'},
+        ).scalar()
+        return found is not None and rows >= found * _LEAST_SHARE
+
+    @contextmanager
+    def searching(self, conn: Connection, question: VectorQuestion | None) -> Iterator[None]:
+        """Keep plans custom on a caller's connections, and let an approximate scan go on until enough rows fit."""
+        commands = ["SET LOCAL plan_cache_mode = force_custom_plan"] if self._foreign else []
+        if question is not None and question.approximate:
+            commands.append(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
+            if self.vector_version(conn) >= (0, 8):
+                commands.append("SET LOCAL hnsw.iterative_scan = relaxed_order")
+        if not commands:
+            yield
+            return
+        conn.exec_driver_sql("; ".join(["BEGIN", *commands]))
+        try:
+            yield
+        finally:
+            conn.exec_driver_sql("COMMIT")
+
+    def text_leg(self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int) -> Select[Any]:
+        """Search the generated tsvector, starting from the cells; `ts_rank` is gated by the match."""
+        m = tables.memories
+        joined = {"any": " | ", "all": " & "}[question.match].join(question.terms)
+        wanted = _tsquery(f"({' | '.join(question.cells)}) & ({joined})")
+        score = func.ts_rank(m.c.search, _tsquery(" | ".join(question.terms)))
+        return (
+            select(m.c.id, score.label("score"))
+            .where(visible, m.c.search.bool_op("@@")(wanted))
+            .order_by(score.desc(), m.c.id.desc())
+            .limit(limit)
+        )
+
+    def vector_leg(
+        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: VectorQuestion, limit: int
+    ) -> Select[Any]:
+        """Compare one by one in a small scope; walk the index in a large one that has it."""
+        m, v = tables.memories, tables.vectors
+        distance = self._distance(v, question, indexed=question.approximate)
+        # `+ 0` keeps the planner from an approximate index where an exact answer is cheap.
+        order = distance if question.approximate else distance + literal_column("0")
+        return (
+            select(m.c.id, (1 - distance).label("score"))
+            .select_from(m.join(v, and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)))
+            .where(visible, v.c.kind == literal_column("'memory'"), v.c.model == question.model)
+            .order_by(order)
+            .limit(limit)
+        )
+
+    def cosine_evidence(self, tables: "Tables", question: VectorQuestion) -> ColumnElement[Any]:
+        """Compute the cosine in the statement."""
+        return 1 - self._distance(tables.vectors, question, indexed=False)
+
+    def cosines(self, evidence: Sequence[Any], question: VectorQuestion) -> list[float | None]:
+        """Pass on what the statement computed; a zero vector has no direction and is like nothing."""
+        return [None if c is None else float(c) if c == c else 0.0 for c in evidence]
+
+    def frequencies(self, tables: "Tables", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
+        """Count by the index, one look a term."""
+        m = tables.memories
+        return select(
+            *(
+                select(func.count()).select_from(m).where(m.c.search.bool_op("@@")(_tsquery(f"({' | '.join(cells)}) & {term}"))).scalar_subquery()
+                for term in terms
+            )
+        )
+
+    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
+        """Send one array."""
+        return column == func.any(cast(literal(list(ids), ARRAY(PG_UUID)), ARRAY(PG_UUID)))
+
+    # -- the index of vectors
+
+    def _distance(self, vectors: Table, question: VectorQuestion, *, indexed: bool) -> ColumnElement[float]:
+        size = len(question.vector)
+        asked = cast(bindparam(None, question.vector, type_=VectorType(size)), VectorType(size))
+        column: ColumnElement[Any] = cast(vectors.c.vector, VectorType(size)) if indexed else vectors.c.vector
+        return column.op("<=>", return_type=Float())(asked)
+
+    def vector_version(self, conn: Connection) -> tuple[int, ...]:
+        """Return the version of pgvector in this database."""
+        found = conn.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+        return tuple(int(part) for part in str(found or "0").split("."))
+
+    def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
+        """Build the approximate index without holding up writers, once one scope is large enough for it to pay."""
+        v = tables.vectors
+        largest = conn.scalar(
+            select(func.count().label("n"))
+            .where(v.c.model == model)
+            .group_by(v.c.tenant, v.c.persona, v.c.kind)
+            .order_by(literal_column("n").desc())
+            .limit(1)
+        )
+        if (largest or 0) <= EXACT_LIMIT:
+            return False
+        size = int(model.rpartition("@")[2])
+        quoted = model.replace("'", "''")
+        conn.exec_driver_sql(
+            f'CREATE INDEX CONCURRENTLY IF NOT EXISTS "{vector_index_name(model)}" ON "{self.schema}"."{v.name}" '
+            f"USING hnsw ((vector::vector({size})) vector_cosine_ops) WHERE kind = 'memory' AND model = '{quoted}'"
+        )
+        return True
+
+
+def vector_index_name(model: str) -> str:
+    """Return the name of the approximate index over one model's vectors."""
+    return f"ix_vectors_hnsw_{sha256(model.encode()).hexdigest()[:12]}"

@@ -1,0 +1,271 @@
+"""SQLite: one file or memory, WAL, FTS5 over the encoded terms, exact vector search in numpy, no loadable extension."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Float,
+    Integer,
+    LargeBinary,
+    Select,
+    String,
+    Table,
+    UniqueConstraint,
+    Uuid,
+    and_,
+    bindparam,
+    column,
+    create_engine,
+    event,
+    func,
+    literal,
+    literal_column,
+    select,
+    table,
+    text,
+)
+from sqlalchemy import Dialect as AlchemyDialect
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.sql.schema import SchemaItem
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from memoranda.db.dialects.base import EngineOptions, TextQuestion, Upsert, VectorQuestion
+from memoranda.db.dialects.sqlite_vectors import VectorCache, unit
+from memoranda.errors import ConfigurationError, MemorandaError, PermissionMissing, StoreBusy, StoreUnavailable
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
+    from numpy.typing import NDArray
+
+    from memoranda.db.schema import Tables
+
+_LEAST_VERSION = (3, 35)  # INSERT ... RETURNING
+_CATEGORY_WEIGHT, _CONTENT_WEIGHT = 2.5, 1.0  # as A stands to B in Postgres
+
+
+class PackedVector(TypeDecorator["NDArray[np.float32]"]):
+    """A vector as packed little-endian float32."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: AlchemyDialect) -> bytes | None:
+        """Pack."""
+        return None if value is None else np.asarray(value, "<f4").tobytes()
+
+    def process_result_value(self, value: bytes | None, dialect: AlchemyDialect) -> "NDArray[np.float32] | None":
+        """Unpack."""
+        return None if value is None else np.frombuffer(value, "<f4")
+
+
+class SqliteDialect:
+    """See `Dialect`."""
+
+    name = "sqlite"
+    schema: str | None = None
+    prefix = "memoranda_"
+    reads_in_autocommit = False
+
+    def __init__(self) -> None:
+        """Begin with no vectors in memory."""
+        self.vectors = VectorCache()
+
+    # -- connections
+
+    def create_engine(self, url: URL, options: EngineOptions) -> Engine:
+        """Open a file with a small pool, or memory with its one connection."""
+        if sqlite3.sqlite_version_info < _LEAST_VERSION:
+            raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} is too old: version 3.35 or newer is needed")
+        arguments = {"check_same_thread": False, "timeout": options.timeout}
+        if _in_memory(url):
+            engine = create_engine(url, poolclass=StaticPool, connect_args=arguments, hide_parameters=True)
+        else:
+            engine = create_engine(
+                url,
+                poolclass=QueuePool,
+                pool_size=options.pool_size,
+                max_overflow=0,
+                pool_timeout=options.timeout,
+                pool_use_lifo=True,
+                connect_args=arguments,
+                hide_parameters=True,
+            )
+
+        @event.listens_for(engine, "connect")
+        def _prepare(connection: sqlite3.Connection, _: object) -> None:
+            connection.isolation_level = None  # every BEGIN is ours
+            for pragma in ("journal_mode = WAL", f"synchronous = {options.synchronous.upper()}", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}").close()
+
+        return engine
+
+    def adopt(self, engine: Engine) -> None:
+        """Leave a caller's engine as it is."""
+
+    def begin(self, conn: Connection, *, write: bool) -> None:
+        """Begin at once for a write: two readers that both want to write would lose one of the two updates."""
+        driver = conn.connection.dbapi_connection
+        if isinstance(driver, sqlite3.Connection) and driver.in_transaction:
+            return  # the caller's engine has an event that begins
+        conn.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def serial(self, engine: Engine) -> Literal["all", "writes", "none"]:
+        """Share the one connection of a store in memory; queue up writes, for waiting in SQLite is a poll."""
+        return "all" if isinstance(engine.pool, StaticPool) or _in_memory(engine.url) else "writes"
+
+    def translate(self, error: DBAPIError) -> MemorandaError | None:
+        """Read the error's code."""
+        message = str(error.orig)
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return StoreBusy("Another process holds the database file locked: try again.")
+        if code == sqlite3.SQLITE_CANTOPEN:
+            return StoreUnavailable("The database file cannot be opened: check that its folder exists and may be written to.")
+        if code == sqlite3.SQLITE_READONLY:
+            return PermissionMissing("The database file is read-only: check the rights of the file and its folder.")
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            return StoreUnavailable("The file is not a database, or it is damaged: restore it from a backup.")
+        if code == sqlite3.SQLITE_FULL:
+            return StoreUnavailable("The disk is full: make room and try again.")
+        if "no such module: fts5" in message:
+            return StoreUnavailable("This Python's SQLite was built without FTS5: use a Python that has it.")
+        return None
+
+    # -- tables
+
+    def key(self, *names: str) -> list[SchemaItem]:
+        """Number the rows, for full text needs it and a change of the file's layout must not; the columns are unique."""
+        return [Column("n", Integer, primary_key=True), UniqueConstraint(*names)]
+
+    def search_columns(self) -> list[SchemaItem]:
+        """Need none: FTS5 reads the terms where they are."""
+        return []
+
+    def search_indexes(self, memories: Table) -> None:
+        """Declare nothing: the FTS5 table is made by `create_search`."""
+
+    def vector_type(self) -> TypeEngine[Any]:
+        """Pack the numbers."""
+        return PackedVector()
+
+    # -- revisions
+
+    def before_upgrade(self, conn: Connection) -> None:
+        """Do nothing: the transaction holds the file's only write lock."""
+
+    def create_search(self, op: "Operations") -> None:
+        """Create the FTS5 table over the terms, and the triggers that keep it in step."""
+        name, columns = f"{self.prefix}memories", "cells, category_terms, content_terms"
+        old, new = (", ".join(f"{row}.{c}" for c in columns.split(", ")) for row in ("old", "new"))
+        remove = f"INSERT INTO {name}_fts({name}_fts, rowid, {columns}) VALUES ('delete', old.n, {old});"
+        add = f"INSERT INTO {name}_fts(rowid, {columns}) VALUES (new.n, {new});"
+        op.execute(
+            f"CREATE VIRTUAL TABLE {name}_fts USING fts5({columns}, content='{name}', content_rowid='n', tokenize='ascii')"
+        )
+        op.execute(f"CREATE TRIGGER {name}_fts_insert AFTER INSERT ON {name} BEGIN {add} END")
+        op.execute(f"CREATE TRIGGER {name}_fts_delete AFTER DELETE ON {name} BEGIN {remove} END")
+        op.execute(f"CREATE TRIGGER {name}_fts_update AFTER UPDATE OF {columns} ON {name} BEGIN {remove} {add} END")
+
+    def auto_upgrade(self) -> bool:
+        """Set a file up on first use."""
+        return True
+
+    # -- statements
+
+    def insert(self, table: Table) -> Upsert:
+        """Return an INSERT ... ON CONFLICT."""
+        return insert(table)
+
+    def advise_lock(self, conn: Connection, key: str) -> None:
+        """Do nothing: writers queue up for the whole file."""
+
+    def approximate(self, conn: Connection, tables: "Tables", model: str, rows: int) -> bool:
+        """Compare every row."""
+        return False
+
+    def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
+        """Build nothing."""
+        return False
+
+    @contextmanager
+    def searching(self, conn: Connection, question: VectorQuestion | None) -> Iterator[None]:
+        """Set nothing."""
+        yield
+
+    def text_leg(self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int) -> Select[Any]:
+        """Search FTS5, starting from the cells."""
+        m = tables.memories
+        fts = table(f"{m.name}_fts", column("rowid", Integer))
+        joined = {"any": " OR ", "all": " AND "}[question.match].join(question.terms)
+        wanted = f"cells : ({' OR '.join(question.cells)}) AND {{category_terms content_terms}} : ({joined})"
+        score = literal_column(f"-bm25({fts.name}, 0.0, {_CATEGORY_WEIGHT}, {_CONTENT_WEIGHT})", Float)
+        return (
+            select(m.c.id, score.label("score"))
+            .select_from(fts.join(m, m.c.n == fts.c.rowid))
+            .where(literal_column(fts.name).bool_op("MATCH")(bindparam(None, wanted, type_=String)), visible)
+            .order_by(score.desc(), m.c.id.desc())
+            .limit(limit)
+        )
+
+    def vector_leg(
+        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: VectorQuestion, limit: int
+    ) -> Select[Any]:
+        """Compare every vector of the persona, then let SQL say which of the nearest may be seen."""
+        m = tables.memories
+        found: list[tuple[str, float]] = []
+        pages = self.vectors.nearest(conn, tables, question.tenant, question.persona, question.model, question.vector)
+        for page in pages:
+            ids = [owner for owner, _ in page]
+            seen = set(conn.scalars(select(m.c.id).where(visible, self.ids_in(m.c.id, ids))))
+            found += [(owner.hex, score) for owner, score in page if owner in seen]
+            if len(found) >= limit:
+                break
+        rows = func.json_each(bindparam(None, json.dumps(found[:limit]), type_=String)).table_valued("key", "value")
+        identifier = literal_column("json_extract(value, '$[0]')", Uuid)
+        return select(identifier.label("id"), literal_column("json_extract(value, '$[1]')", Float).label("score")).select_from(rows)
+
+    def cosine_evidence(self, tables: "Tables", question: VectorQuestion) -> ColumnElement[Any]:
+        """Fetch the vectors themselves."""
+        return tables.vectors.c.vector
+
+    def cosines(self, evidence: Sequence[Any], question: VectorQuestion) -> list[float | None]:
+        """Compute all cosines in one product."""
+        known = [vector for vector in evidence if vector is not None]
+        scores = iter((unit(np.stack(known)) @ unit(question.vector)).tolist() if known else [])
+        return [None if vector is None else next(scores) for vector in evidence]
+
+    def frequencies(self, tables: "Tables", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
+        """Count by the index, one look a term."""
+        fts = table(f"{tables.memories.name}_fts")
+        wanted = (f"cells : ({' OR '.join(cells)}) AND {{category_terms content_terms}} : {term}" for term in terms)
+        return select(
+            *(
+                select(func.count())
+                .select_from(fts)
+                .where(literal_column(fts.name).bool_op("MATCH")(bindparam(None, query, type_=String)))
+                .scalar_subquery()
+                for query in wanted
+            )
+        )
+
+    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
+        """Send one JSON array."""
+        values = func.json_each(bindparam(None, json.dumps([i.hex for i in ids]), type_=String)).table_valued("value")
+        return column.in_(select(values.c.value))
+
+
+def _in_memory(url: URL) -> bool:
+    return not url.database or url.database == ":memory:" or "mode=memory" in url.database or url.query.get("mode") == "memory"
+

@@ -1,0 +1,113 @@
+"""Exact vector search for SQLite: the vectors of a persona as one matrix in memory, one product a question.
+
+A matrix only grows: rows that were replaced or deleted stay in it, and SQL decides afterwards which of the nearest may be
+seen. What other processes write is read from the table before every search, by row number.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from threading import Lock, RLock
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from memoranda.db.schema import Tables
+
+BYTES_LIMIT = 1 << 30
+"""Together the matrices hold at most this much; the one that was used longest ago goes first."""
+
+_FIRST_CAPACITY = 256
+_PAGE = 4096
+
+
+@dataclass(slots=True)
+class _Matrix:
+    """The unit vectors of one persona and model, with their owners."""
+
+    dimensions: int
+    lock: Lock = field(default_factory=Lock)
+    rows: int = 0
+    seen: int = 0
+    owners: list[UUID] = field(default_factory=list)
+    values: "NDArray[np.float32]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = np.empty((_FIRST_CAPACITY, self.dimensions), np.float32)
+
+    def append(self, owners: list[UUID], vectors: "NDArray[np.float32]") -> None:
+        needed = self.rows + len(owners)
+        if needed > len(self.values):
+            grown = np.empty((max(needed, 2 * len(self.values)), self.dimensions), np.float32)
+            grown[: self.rows] = self.values[: self.rows]
+            self.values = grown
+        self.values[self.rows : needed] = unit(vectors)
+        self.owners += owners
+        self.rows = needed
+
+
+def unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return vectors of length one; a zero vector stays zero and is like nothing."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths == 0, 1, lengths), np.float32)
+
+
+class VectorCache:
+    """The matrices of one store, shared by its threads."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._matrices: OrderedDict[tuple[str, str, str], _Matrix] = OrderedDict()
+        self._lock = RLock()
+
+    def nearest(
+        self, conn: Connection, tables: "Tables", tenant: str, persona: str, model: str, query: "NDArray[np.float32]"
+    ) -> Iterator[list[tuple[UUID, float]]]:
+        """Yield the rows of a persona in pages, nearest first, each with its cosine."""
+        matrix = self._matrix((tenant, persona, model), len(query))
+        with matrix.lock:
+            self._refresh(conn, tables, tenant, persona, model, matrix)
+            owners, values = matrix.owners, matrix.values[: matrix.rows]
+        scores = values @ unit(query)
+        done, page = 0, 1024
+        while done < len(scores):
+            end = min(len(scores), done + page)
+            # The best `end` rows, in order; the ones of earlier pages come first again and are cut off.
+            best = np.argpartition(-scores, end - 1)[:end] if end < len(scores) else np.arange(len(scores))
+            best = best[np.argsort(-scores[best], kind="stable")][done:]
+            yield [(owners[i], float(scores[i])) for i in best]
+            done, page = end, 2 * end
+
+    def clear(self) -> None:
+        """Forget everything, for the rows may have changed."""
+        with self._lock:
+            self._matrices.clear()
+
+    def _matrix(self, key: tuple[str, str, str], dimensions: int) -> _Matrix:
+        with self._lock:
+            matrix = self._matrices.setdefault(key, _Matrix(dimensions))
+            self._matrices.move_to_end(key)
+            total = sum(m.values.nbytes for m in self._matrices.values())
+            while total > BYTES_LIMIT and len(self._matrices) > 1:
+                total -= self._matrices.popitem(last=False)[1].values.nbytes
+            return matrix
+
+    def _refresh(
+        self, conn: Connection, tables: "Tables", tenant: str, persona: str, model: str, matrix: _Matrix
+    ) -> None:
+        v = tables.vectors
+        own = (v.c.tenant == tenant, v.c.persona == persona, v.c.kind == "memory", v.c.model == model)
+        while True:
+            rows = conn.execute(
+                select(v.c.n, v.c.owner, v.c.vector).where(*own, v.c.n > matrix.seen).order_by(v.c.n).limit(_PAGE)
+            ).all()
+            if not rows:
+                return
+            matrix.append([row.owner for row in rows], np.stack([row.vector for row in rows]))
+            matrix.seen = rows[-1].n
+

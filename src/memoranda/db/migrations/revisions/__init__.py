@@ -1,0 +1,1 @@
+"""The revisions, each frozen once it has been released."""

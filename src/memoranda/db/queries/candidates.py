@@ -1,0 +1,232 @@
+"""The one candidate generator: rows that might answer a question, with the evidence a ranker judges by.
+
+Two legs propose rows, by words and by meaning; the rows beside them in their session come along. All of it is one
+statement: what differs by database are the two legs, which the dialect supplies as subqueries.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal_column, null, select, union
+
+from memoranda.candidates import Candidate, Query
+from memoranda.db.dialects.base import TextQuestion, VectorQuestion
+from memoranda.db.queries import projects
+from memoranda.db.queries.visibility import holding, narrowed, visible
+from memoranda.db.schema import Tables
+from memoranda.filters import Filters
+from memoranda.policies import RankingPolicy, VisibilityPolicy
+from memoranda.scope import Scope, author_cell, project_cell
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked, by whom and how."""
+
+    text: str
+    terms: tuple[str, ...]
+    words: frozenset[str]
+    vector: "Vector | None"
+    model: str | None
+    scope: Scope
+    visibility: VisibilityPolicy
+    ranking: RankingPolicy
+    filters: Filters
+    now: datetime
+
+
+def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query, list[Candidate]]:
+    """Return the question with the statistics of the rows it is asked of, and the candidates in no particular order."""
+    shared = projects.projects_of(conn, tables, question.scope)
+    query = _statistics(conn, tables, question, shared)
+    vectors = _vector_question(conn, tables, question, query)
+    candidates = _candidates(conn, tables, question, shared, vectors, question.ranking.match)
+    matched = any(candidate.text_rank is not None for candidate in candidates)
+    if question.ranking.match == "all" and vectors is None and not matched:
+        candidates = _candidates(conn, tables, question, shared, vectors, "any")
+    return query, candidates
+
+
+def _cells(scope: Scope, shared: Sequence[str]) -> list[str]:
+    own = author_cell(scope.tenant, scope.persona, scope.author)
+    return [own, *(project_cell(scope.tenant, scope.persona, project) for project in shared)]
+
+
+def _statistics(conn: Connection, tables: Tables, question: Question, shared: Sequence[str]) -> Query:
+    """Count over the asker's own rows and those shared with them, never over anybody else's."""
+    m, scope = tables.memories, question.scope
+    if shared:
+        seen = visible(tables, scope, question.visibility)
+    else:  # what one index answers by itself
+        seen = and_(m.c.tenant == scope.tenant, m.c.persona == scope.persona, m.c.author == scope.author)
+    row = conn.execute(select(func.count(), func.avg(m.c.length)).where(seen, m.c.status == "active")).one()
+    frequency: tuple[int, ...] = ()
+    if question.terms:
+        counted = conn.execute(tables.dialect.frequencies(tables, _cells(scope, shared), question.terms)).one()
+        frequency = tuple(int(count) for count in counted)
+    return Query(
+        text=question.text,
+        terms=question.terms,
+        words=question.words,
+        embedded=question.vector is not None,
+        now=question.now,
+        rows=int(row[0]),
+        average_length=float(row[1] or 0),
+        document_frequency=frequency,
+    )
+
+
+def _vector_question(conn: Connection, tables: Tables, question: Question, query: Query) -> VectorQuestion | None:
+    if question.vector is None or question.model is None:
+        return None
+    return VectorQuestion(
+        tenant=question.scope.tenant,
+        persona=question.scope.persona,
+        model=question.model,
+        vector=question.vector,
+        approximate=tables.dialect.approximate(conn, tables, question.model, query.rows),
+    )
+
+
+def _candidates(
+    conn: Connection,
+    tables: Tables,
+    question: Question,
+    shared: Sequence[str],
+    vectors: VectorQuestion | None,
+    match: Any,
+) -> list[Candidate]:
+    limit, dialect = question.ranking.candidates, tables.dialect
+    wanted = _wanted(tables, question, tables.memories)
+    with dialect.searching(conn, vectors):
+        text_leg = vector_leg = None
+        if question.terms:
+            text = TextQuestion(cells=_cells(question.scope, shared), terms=question.terms, match=match)
+            text_leg = dialect.text_leg(tables, wanted, text, limit)
+        if vectors is not None:
+            vector_leg = dialect.vector_leg(conn, tables, wanted, vectors, limit)
+        if text_leg is None and vector_leg is None:
+            return []
+        statement = _with_evidence(tables, question, vectors, text_leg, vector_leg)
+        found = conn.execute(statement).all()
+    text_ranks = _ranks([row.text_score for row in found])
+    dense_ranks = _ranks([row.dense_score for row in found])
+    cosines = dialect.cosines([row.evidence for row in found], vectors) if vectors else [None] * len(found)
+    return [
+        Candidate(
+            id=row.id,
+            content=row.content,
+            category_terms=row.category_terms,
+            content_terms=row.content_terms,
+            length=row.length,
+            cosine=cosine,
+            text_rank=text_rank,
+            dense_rank=dense_rank,
+            importance=row.importance,
+            created_at=row.created_at,
+            happened_at=row.event_time or row.valid_from or row.created_at,
+            session=row.session,
+            position=row.position,
+            proposed=text_rank is not None or dense_rank is not None,
+        )
+        for row, cosine, text_rank, dense_rank in zip(found, cosines, text_ranks, dense_ranks, strict=True)
+    ]
+
+
+def _wanted(tables: Tables, question: Question, rows: Any) -> ColumnElement[bool]:
+    return and_(
+        visible(tables, question.scope, question.visibility, rows),
+        holding(rows, question.filters, question.now),
+        narrowed(rows, question.filters),
+    )
+
+
+def _with_evidence(
+    tables: Tables,
+    question: Question,
+    vectors: VectorQuestion | None,
+    text_leg: Select[Any] | None,
+    vector_leg: Select[Any] | None,
+) -> Select[Any]:
+    """Join what the legs propose, and what stands beside it, with everything a ranker looks at."""
+    m, v, scope = tables.memories, tables.vectors, question.scope
+    by_words = None if text_leg is None else text_leg.cte("by_words")
+    by_meaning = None if vector_leg is None else vector_leg.cte("by_meaning")
+    legs = [leg for leg in (by_words, by_meaning) if leg is not None]
+    proposed = union(*(select(leg.c.id) for leg in legs)).cte("proposed")
+    chosen = proposed
+    if question.ranking.neighbours:
+        reach = question.ranking.neighbours
+        one, other = m.alias("one"), m.alias("other")
+        beside = (
+            select(other.c.id)
+            .select_from(proposed)
+            .join(one, and_(one.c.tenant == scope.tenant, one.c.persona == scope.persona, one.c.id == proposed.c.id))
+            .join(
+                other,
+                and_(
+                    other.c.session == one.c.session,
+                    other.c.position.between(one.c.position - reach, one.c.position + reach),
+                ),
+            )
+            .where(one.c.session != "", other.c.session != "", _wanted(tables, question, other))
+        )
+        chosen = union(select(proposed.c.id), beside).cte("chosen")
+    joined = chosen.join(m, and_(m.c.tenant == scope.tenant, m.c.persona == scope.persona, m.c.id == chosen.c.id))
+    text_score: ColumnElement[Any] = null()
+    dense_score: ColumnElement[Any] = null()
+    evidence: ColumnElement[Any] = null()
+    if by_words is not None:
+        joined = joined.outerjoin(by_words, by_words.c.id == m.c.id)
+        text_score = by_words.c.score
+    if by_meaning is not None:
+        joined = joined.outerjoin(by_meaning, by_meaning.c.id == m.c.id)
+        dense_score = by_meaning.c.score
+    if vectors is not None:
+        joined = joined.outerjoin(
+            v,
+            and_(
+                v.c.tenant == scope.tenant,
+                v.c.persona == scope.persona,
+                v.c.kind == "memory",
+                v.c.model == vectors.model,
+                v.c.owner == m.c.id,
+            ),
+        )
+        evidence = tables.dialect.cosine_evidence(tables, vectors)
+    # Only the overlap of words needs the text itself.
+    content = m.c.content if question.ranking.name == "overlap" else literal_column("''")
+    return select(
+        m.c.id,
+        content.label("content"),
+        m.c.category_terms,
+        m.c.content_terms,
+        m.c.length,
+        m.c.importance,
+        m.c.created_at,
+        m.c.event_time,
+        m.c.valid_from,
+        m.c.session,
+        m.c.position,
+        text_score.label("text_score"),
+        dense_score.label("dense_score"),
+        evidence.label("evidence"),
+    ).select_from(joined)
+
+
+def _ranks(scores: Sequence[float | None]) -> list[int | None]:
+    """Return the place of each score, 1 for the highest; equal scores share a place and leave the next ones out."""
+    ordered = sorted((score for score in scores if score is not None), reverse=True)
+    places: dict[float, int] = {}
+    for place, score in enumerate(ordered, 1):
+        places.setdefault(score, place)
+    return [None if score is None else places[score] for score in scores]
+

@@ -1,0 +1,59 @@
+"""Projects: who is a member, and how a project is spelled."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, select
+
+from memoranda.db.queries.visibility import visible
+from memoranda.db.schema import Tables
+from memoranda.policies import VisibilityPolicy
+from memoranda.scope import Scope, project_key
+
+
+def add_member(conn: Connection, tables: Tables, scope: Scope, project: str, member: str, now: datetime) -> bool:
+    """Let a user read and write what a project shares; returns False when they could already."""
+    p = tables.project_members
+    values = {"tenant": scope.tenant, "persona": scope.persona, "project": project, "member": member, "granted_at": now}
+    added = conn.execute(tables.dialect.insert(p).values(values).on_conflict_do_nothing().returning(p.c.member))
+    return added.first() is not None
+
+
+def remove_member(conn: Connection, tables: Tables, scope: Scope, project: str, member: str) -> bool:
+    """Take a user's membership away; returns False when there was none."""
+    p = tables.project_members
+    own = (p.c.tenant == scope.tenant, p.c.persona == scope.persona, p.c.project == project, p.c.member == member)
+    return conn.execute(delete(p).where(*own).returning(p.c.member)).first() is not None
+
+
+def members(conn: Connection, tables: Tables, scope: Scope, project: str) -> list[str]:
+    """Return the members of a project, in order of their names."""
+    p = tables.project_members
+    own = (p.c.tenant == scope.tenant, p.c.persona == scope.persona, p.c.project == project)
+    return list(conn.scalars(select(p.c.member).where(*own).order_by(p.c.member)))
+
+
+def projects_of(conn: Connection, tables: Tables, scope: Scope) -> Sequence[str]:
+    """Return the projects the asking user is a member of."""
+    if scope.user is None:
+        return ()
+    p = tables.project_members
+    own = (p.c.tenant == scope.tenant, p.c.persona == scope.persona, p.c.member == scope.user)
+    return list(conn.scalars(select(p.c.project).where(*own).order_by(p.c.project)))
+
+
+def spelling(conn: Connection, tables: Tables, scope: Scope, policy: VisibilityPolicy, project: str) -> str:
+    """Return the one spelling of a project that the scope uses: a membership's, else its memories', else as given."""
+    mine = projects_of(conn, tables, scope)
+    if project in mine:
+        return project
+    key, m = project_key(project), tables.memories
+    # Two writers that introduce a project at once must agree on its spelling.
+    tables.dialect.advise_lock(conn, f"memoranda:project:{scope.tenant}:{scope.persona}:{key}")
+    stored = conn.scalar(
+        select(m.c.project)
+        .where(visible(tables, scope, policy), m.c.project_key == key, m.c.project_key != "")
+        .order_by(m.c.created_at, m.c.id)
+        .limit(1)
+    )
+    return stored or next((name for name in mine if project_key(name) == key), project)

@@ -1,0 +1,49 @@
+"""Between records and rows of the table of memories."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import Column, FromClause, Row
+
+from memoranda import metadata
+from memoranda.drafts import Draft
+from memoranda.records import Memory
+from memoranda.scope import project_key
+
+FIELDS = tuple(field.name for field in fields(Memory))
+
+
+def columns(m: FromClause) -> list[Column[Any]]:
+    """Return the columns a record is made of."""
+    return [m.c[name] for name in FIELDS]
+
+
+def memory(row: Row[Any] | Mapping[str, Any]) -> Memory:
+    """Return the record of a row of `columns`."""
+    values = row._mapping if isinstance(row, Row) else row
+    return Memory(**{name: values[name] for name in FIELDS})
+
+
+def row(draft: Draft) -> dict[str, Any]:
+    """Return the row a draft becomes."""
+    record = draft.memory
+    values = {name: getattr(record, name) for name in FIELDS}
+    return values | {
+        "project_key": project_key(record.project),
+        "dedupe_key": draft.dedupe_key,
+        "cells": draft.cells,
+        "category_terms": draft.category_terms,
+        "content_terms": draft.content_terms,
+        "length": draft.length,
+    }
+
+
+def image(record: Memory) -> Any:
+    """Return a record as JSON, for the table of versions."""
+    return metadata.encode({name: getattr(record, name) for name in FIELDS})
+
+
+def from_image(value: Any) -> Memory:
+    """Return the record that `image` was given."""
+    return Memory(**metadata.decode(value))

@@ -1,0 +1,50 @@
+"""How much a scope holds, and what the store as a whole is set to."""
+
+from typing import Any
+
+from sqlalchemy import Connection, and_, func, select
+
+from memoranda.db.queries.visibility import visible
+from memoranda.db.schema import Tables
+from memoranda.drafts import Setting
+from memoranda.records import Statistics
+
+
+def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | None) -> Statistics:
+    """Count what the scope may see."""
+    m, v = tables.memories, tables.vectors
+    seen = visible(tables, setting.scope, setting.policies.visibility)
+
+    def counted(column: Any) -> dict[str, int]:
+        rows = conn.execute(select(column, func.count()).where(seen).group_by(column).order_by(column))
+        return {row[0] or "": row[1] for row in rows}
+
+    by_status = counted(m.c.status)
+    first, last = conn.execute(select(func.min(m.c.day), func.max(m.c.day)).where(seen)).one()
+    owned = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == "memory", v.c.owner == m.c.id)
+    with_vector = select(func.count(m.c.id.distinct())).select_from(m.join(v, owned)).where(seen)
+    current = conn.scalar(with_vector.where(v.c.model == (model or ""))) or 0
+    return Statistics(
+        memories=sum(by_status.values()),
+        by_status=by_status,
+        by_type=counted(m.c.type),
+        by_category=counted(m.c.category),
+        vectors=current,
+        other_vectors=(conn.scalar(with_vector) or 0) - current,
+        first_day=first,
+        last_day=last,
+        embedder=model,
+    )
+
+
+def setting_of(conn: Connection, tables: Tables, key: str) -> Any:
+    """Return a setting of the store, None when it was never made."""
+    s = tables.settings
+    return conn.scalar(select(s.c.value).where(s.c.key == key))
+
+
+def settle(conn: Connection, tables: Tables, key: str, value: Any) -> Any:
+    """Make a setting unless there is one already, and return the one that stands."""
+    s = tables.settings
+    conn.execute(tables.dialect.insert(s).values(key=key, value=value).on_conflict_do_nothing())
+    return setting_of(conn, tables, key)

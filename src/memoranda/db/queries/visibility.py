@@ -1,0 +1,85 @@
+"""The one predicate that says what a scope may see, and the conditions of time and filter that come on top."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, and_, false, func, or_, select, true
+
+from memoranda.db.schema import Tables
+from memoranda.filters import Filters
+from memoranda.policies import VisibilityPolicy
+from memoranda.scope import Scope, project_key
+
+
+def visible(tables: Tables, scope: Scope, policy: VisibilityPolicy, rows: FromClause | None = None) -> ColumnElement[bool]:
+    """Return the predicate every read, correction and look-up of memories carries.
+
+    An author sees their own rows. Others see a row only if it is shared with a project they are a member of. Without a
+    user only rows without an author are seen, and none where the policy requires one.
+    """
+    m = tables.memories if rows is None else rows
+    return and_(
+        m.c.tenant == scope.tenant,
+        m.c.persona == scope.persona,
+        _author(tables, scope, policy, m),
+        _space(scope, policy, m),
+        _about(scope, policy, m),
+    )
+
+
+def _author(tables: Tables, scope: Scope, policy: VisibilityPolicy, m: FromClause) -> ColumnElement[bool]:
+    if scope.user is None:
+        return false() if policy.author == "required" else m.c.author == ""
+    members = tables.project_members
+    mine = select(members.c.project).where(
+        members.c.tenant == scope.tenant, members.c.persona == scope.persona, members.c.member == scope.user
+    )
+    return or_(m.c.author == scope.user, and_(m.c.audience == "project", m.c.project.in_(mine)))
+
+
+def _space(scope: Scope, policy: VisibilityPolicy, m: FromClause) -> ColumnElement[bool]:
+    if scope.space is None:
+        return m.c.space == ""
+    return m.c.space == scope.space if policy.space == "exact" else m.c.space.in_(["", scope.space])
+
+
+def _about(scope: Scope, policy: VisibilityPolicy, m: FromClause) -> ColumnElement[bool]:
+    subjects = scope.subjects
+    if policy.about == "required":
+        return m.c.about.in_(subjects or ("everyone",))
+    return true() if subjects is None else m.c.about.in_(("", *subjects))
+
+
+def holding(m: FromClause, filters: Filters, now: datetime) -> ColumnElement[bool]:
+    """Return the condition for rows that hold now, or held at the moment asked for.
+
+    A row without a window holds from the moment it happened, or was stored. What was deleted never held.
+    """
+    if filters.include_inactive:
+        return true()
+    if filters.as_of is not None:
+        begun = func.coalesce(m.c.valid_from, m.c.event_time, m.c.created_at, type_=m.c.created_at.type)
+        return and_(m.c.status != "retracted", begun <= filters.as_of, _open(m.c.valid_to, filters.as_of))
+    return and_(
+        m.c.status == "active",
+        or_(m.c.valid_from.is_(None), m.c.valid_from <= now),
+        _open(m.c.valid_to, now),
+    )
+
+
+def _open(valid_to: ColumnElement[Any], moment: datetime) -> ColumnElement[bool]:
+    return or_(valid_to.is_(None), valid_to > moment)
+
+
+def narrowed(m: FromClause, filters: Filters) -> ColumnElement[bool]:
+    """Return the condition for the rows that day, types, categories and project keep."""
+    conditions: list[ColumnElement[bool]] = [true()]
+    if filters.day is not None:
+        conditions.append(m.c.day == filters.day)
+    if filters.types:
+        conditions.append(m.c.type.in_(filters.types))
+    if filters.categories:
+        conditions.append(m.c.category.in_(filters.categories))
+    if filters.project:
+        conditions.append(m.c.project_key.in_(["", project_key(filters.project)]))
+    return and_(*conditions)

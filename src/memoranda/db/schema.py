@@ -1,0 +1,231 @@
+"""The tables, declared once.
+
+A store's tables differ by database in three ways only, and the dialect supplies them: their names, their row keys and
+the columns and indexes of full text. Every unique key and every btree index starts with tenant and persona, so that the
+schema can be distributed by hash on the tenant as it is.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Date,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
+
+from memoranda.db.types import Json, Metadata, UTCDateTime
+
+if TYPE_CHECKING:
+    from memoranda.db.dialects.base import Dialect
+
+MEMORY_TYPES = ("preference", "semantic", "episodic", "prospective", "procedural", "summary")
+STATUSES = ("active", "superseded", "retracted", "expired")
+AUDIENCES = ("private", "project")
+SOURCE_TYPES = ("user_message", "assistant_inference", "tool_result", "manual", "consolidation", "reflection")
+
+NAMES = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of one store, and the dialect that knows its database."""
+
+    dialect: "Dialect"
+    metadata: MetaData
+    memories: Table
+    memory_versions: Table
+    memory_access: Table
+    sources: Table
+    vectors: Table
+    project_members: Table
+    settings: Table
+
+
+def _one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
+    return CheckConstraint(f"{column} IN ({', '.join(repr(v) for v in values)})", name=column)
+
+
+def _scale(column: str) -> CheckConstraint:
+    return CheckConstraint(f"{column} BETWEEN 1 AND 10", name=column)
+
+
+def _axis(name: str, default: str = "") -> Column[str]:
+    # NOT NULL with a default, for a NULL would slip through every unique key.
+    return Column(name, String, nullable=False, server_default=text(f"'{default}'"))
+
+
+def _scope() -> tuple[Column[str], Column[str]]:
+    return _axis("tenant"), _axis("persona", "main")
+
+
+def declare(dialect: "Dialect") -> Tables:
+    """Return the tables as the dialect's database holds them."""
+    meta = MetaData(schema=dialect.schema, naming_convention=NAMES)
+
+    def name(noun: str) -> str:
+        return f"{dialect.prefix}{noun}"
+
+    def of_memory() -> ForeignKeyConstraint:
+        return ForeignKeyConstraint(
+            ["tenant", "persona", "memory_id"],
+            [memories.c.tenant, memories.c.persona, memories.c.id],
+            ondelete="CASCADE",
+        )
+
+    memories = Table(
+        name("memories"),
+        meta,
+        *_scope(),
+        Column("id", Uuid, nullable=False),
+        Column("short_id", String(8), nullable=False),
+        Column("type", String, nullable=False, server_default=text("'semantic'")),
+        Column("status", String, nullable=False, server_default=text("'active'")),
+        Column("category", String),
+        Column("title", Text),
+        Column("content", Text, nullable=False),
+        Column("importance", Integer, nullable=False, server_default=text("5")),
+        Column("confidence", Integer, nullable=False, server_default=text("8")),
+        Column("core", Boolean, nullable=False, server_default=text("false")),
+        Column("day", Date, nullable=False),
+        Column("event_time", UTCDateTime),
+        Column("valid_from", UTCDateTime),
+        Column("valid_to", UTCDateTime),
+        _axis("author"),
+        _axis("audience", "private"),
+        _axis("project"),
+        _axis("project_key"),
+        _axis("space"),
+        _axis("about"),
+        _axis("session"),
+        Column("position", Integer),
+        Column("metadata", Metadata, nullable=False),
+        Column("superseded_by", Uuid),
+        Column("dedupe_key", String(32)),
+        Column("created_at", UTCDateTime, nullable=False),
+        Column("updated_at", UTCDateTime, nullable=False),
+        Column("cells", Text, nullable=False),
+        Column("category_terms", Text, nullable=False),
+        Column("content_terms", Text, nullable=False),
+        Column("length", Integer, nullable=False),
+        *dialect.search_columns(),
+        *dialect.key("tenant", "persona", "id"),
+        _one_of("type", MEMORY_TYPES),
+        _one_of("status", STATUSES),
+        _one_of("audience", AUDIENCES),
+        _scale("importance"),
+        _scale("confidence"),
+        CheckConstraint("audience <> 'project' OR project <> ''", name="audience_project"),
+        CheckConstraint("valid_to >= valid_from", name="window"),
+        UniqueConstraint("tenant", "persona", "short_id"),
+        UniqueConstraint("tenant", "persona", "dedupe_key"),
+    )
+    c = memories.c
+    Index(None, c.tenant, c.persona, c.author, c.status, c.length)
+    Index(None, c.tenant, c.persona, c.importance, c.created_at)
+    Index(None, c.tenant, c.persona, c.created_at)
+    Index(None, c.tenant, c.persona, c.day)
+    Index(None, c.tenant, c.persona, c.status, c.type)
+    for column, condition in (
+        (c.project_key, "project_key <> ''"),
+        (c.superseded_by, "superseded_by IS NOT NULL"),
+    ):
+        where = text(condition)
+        Index(None, c.tenant, c.persona, column, sqlite_where=where, postgresql_where=where)
+    where = text("session <> ''")
+    Index(None, c.tenant, c.persona, c.session, c.position, sqlite_where=where, postgresql_where=where)
+    dialect.search_indexes(memories)
+
+    memory_versions = Table(
+        name("memory_versions"),
+        meta,
+        *_scope(),
+        Column("memory_id", Uuid, nullable=False),
+        Column("version", Integer, nullable=False),
+        Column("change", String, nullable=False),
+        _axis("changed_by"),
+        Column("changed_at", UTCDateTime, nullable=False),
+        Column("image", Json, nullable=False),
+        *dialect.key("tenant", "persona", "memory_id", "version"),
+        of_memory(),
+    )
+    memory_access = Table(
+        name("memory_access"),
+        meta,
+        *_scope(),
+        Column("memory_id", Uuid, nullable=False),
+        Column("count", Integer, nullable=False),
+        Column("last_accessed_at", UTCDateTime, nullable=False),
+        *dialect.key("tenant", "persona", "memory_id"),
+        of_memory(),
+    )
+    sources = Table(
+        name("sources"),
+        meta,
+        *_scope(),
+        Column("id", Uuid, nullable=False),
+        Column("memory_id", Uuid, nullable=False),
+        Column("type", String, nullable=False),
+        _axis("session"),
+        _axis("channel"),
+        _axis("actor"),
+        Column("excerpt", Text, nullable=False, server_default=text("''")),
+        Column("created_at", UTCDateTime, nullable=False),
+        *dialect.key("tenant", "persona", "id"),
+        _one_of("type", SOURCE_TYPES),
+        of_memory(),
+    )
+    Index(None, sources.c.tenant, sources.c.persona, sources.c.memory_id)
+    vectors = Table(
+        name("vectors"),
+        meta,
+        *_scope(),
+        Column("kind", String, nullable=False),  # what the owner is: 'memory' now
+        Column("model", String, nullable=False),  # name@dimensions: vectors of two models are never compared
+        Column("owner", Uuid, nullable=False),
+        Column("vector", dialect.vector_type(), nullable=False),
+        *dialect.key("tenant", "persona", "kind", "model", "owner"),
+    )
+    project_members = Table(
+        name("project_members"),
+        meta,
+        *_scope(),
+        _axis("project"),
+        _axis("member"),
+        Column("granted_at", UTCDateTime, nullable=False),
+        *dialect.key("tenant", "persona", "project", "member"),
+    )
+    settings = Table(
+        name("settings"),
+        meta,
+        Column("key", String, primary_key=True),
+        Column("value", Json, nullable=False),
+    )
+    return Tables(
+        dialect=dialect,
+        metadata=meta,
+        memories=memories,
+        memory_versions=memory_versions,
+        memory_access=memory_access,
+        sources=sources,
+        vectors=vectors,
+        project_members=project_members,
+        settings=settings,
+    )

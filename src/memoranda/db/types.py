@@ -1,0 +1,55 @@
+"""Column types that mean the same on every database."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, DateTime, Dialect
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from memoranda import metadata
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+
+
+class UTCDateTime(TypeDecorator[datetime]):
+    """An aware moment: UTC in the database and when it comes back."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Store UTC; a naive moment is a mistake of ours, never of a caller's."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise TypeError("a naive datetime reached the database")
+        value = value.astimezone(UTC)
+        return value if dialect.name == "postgresql" else value.replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return an aware moment in UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Metadata(TypeDecorator[dict[str, Any]]):
+    """A mapping of the caller's, tagged so that every value comes back as it was."""
+
+    impl = JSON
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Use the database's own JSON type."""
+        return dialect.type_descriptor(Json)
+
+    def process_bind_param(self, value: dict[str, Any] | None, dialect: Dialect) -> Any:
+        """Tag what JSON does not know."""
+        return metadata.encode(value or {})
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> dict[str, Any]:
+        """Take the tags off."""
+        decoded = metadata.decode(value or {})
+        assert isinstance(decoded, dict)
+        return decoded

@@ -1,0 +1,273 @@
+"""From what a caller gives to what is stored: checked, completed by policy and scope, redacted, turned into index terms.
+
+Pure: the clock's reading and everything else that varies comes in as an argument.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, tzinfo
+from hashlib import sha256
+from typing import Annotated, Any, cast
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+from memoranda import metadata
+from memoranda.errors import InvalidInput
+from memoranda.ids import new_id, new_short_id
+from memoranda.policies import MemoryType, Policies
+from memoranda.records import Audience, Memory, Source, SourceType
+from memoranda.redaction import redact, redact_value
+from memoranda.scope import Scope, author_cell, project_cell
+from memoranda.text import Tokenizer, clean, join_terms
+
+CONTENT_LIMIT = 10_000_000
+"""The most characters a memory may have; recall reads the first 16,000 words of it."""
+
+_ABOUT = r"^(everyone|(person|agent|thread):\S.*)$"
+
+Scale = Annotated[int, Field(ge=1, le=10, strict=True)]
+Label = Annotated[str, Field(max_length=200)]
+
+
+@with_config(ConfigDict(extra="forbid"))
+class SourceFields(TypedDict, total=False):
+    """Where a memory came from."""
+
+    type: SourceType
+    session: Label
+    channel: Label
+    actor: Label
+    excerpt: Annotated[str, Field(max_length=100_000)]
+
+
+@with_config(ConfigDict(extra="forbid"))
+class MemoryFields(TypedDict, total=False):
+    """What a memory may carry beside its text; the records' `Memory` says what each field means.
+
+    Moments may be datetimes or ISO strings; one without an offset is read in the engine's time zone.
+    """
+
+    type: MemoryType
+    category: Label | None
+    title: Annotated[str, Field(max_length=1000)] | None
+    importance: Scale
+    confidence: Scale
+    core: bool
+    day: date | None
+    event_time: datetime | None
+    valid_from: datetime | None
+    valid_to: datetime | None
+    about: Annotated[str, Field(max_length=200, pattern=_ABOUT)] | None
+    audience: Audience
+    project: Label | None
+    session: Label | None
+    position: Annotated[int, Field(ge=0, lt=2**31, strict=True)] | None
+    metadata: dict[str, Any]
+    source: SourceFields
+
+
+_FIELDS: TypeAdapter[MemoryFields] = TypeAdapter(MemoryFields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Everything about the engine and the persona that a draft depends on."""
+
+    scope: Scope
+    policies: Policies
+    tokenizer: Tokenizer
+    zone: tzinfo
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A memory as it is about to be stored, with its provenance and its index terms."""
+
+    memory: Memory
+    source: Source
+    cells: str
+    """The index terms of who may see it, in the format of `join_terms`."""
+    category_terms: str
+    content_terms: str
+    length: int
+    """The number of indexed terms."""
+    dedupe_key: str | None
+    given_day: date | None
+    """The day the caller named, which tells two memories of the same words apart."""
+
+    @property
+    def text(self) -> str:
+        """What is embedded."""
+        return embedded_text(self.memory)
+
+
+def embedded_text(memory: Memory) -> str:
+    """Return the text that stands for a memory in the vector space."""
+    return f"{memory.title}\n{memory.content}" if memory.title else memory.content
+
+
+def check(content: object, fields: Mapping[str, Any], *, index: int | None = None) -> tuple[str, MemoryFields]:
+    """Return the cleaned text and the parsed fields of one memory.
+
+    Raises:
+        InvalidInput: something is missing, of the wrong kind or out of range; names the field, and the row of a batch.
+    """
+    if not isinstance(content, str):
+        raise InvalidInput("content must be a string", field="content", index=index)
+    text = clean(content)
+    if not text.strip():
+        raise InvalidInput("content must not be empty", field="content", index=index)
+    if len(text) > CONTENT_LIMIT:
+        raise InvalidInput(
+            f"content has {len(text):,} characters, more than {CONTENT_LIMIT:,}: ingest it as a document instead",
+            field="content",
+            index=index,
+        )
+    try:
+        parsed = _FIELDS.validate_python(_cleaned(dict(fields)))
+        if "metadata" in parsed:
+            metadata.encode(parsed["metadata"])
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        name = ".".join(str(part) for part in first["loc"]) or "fields"
+        message = "is not a field of a memory" if first["type"] == "extra_forbidden" else first["msg"]
+        raise InvalidInput(f"{name}: {message}", field=name, index=index) from None
+    except InvalidInput as error:
+        raise InvalidInput(str(error), field=error.field, index=index) from None
+    return text, parsed
+
+
+def _cleaned(value: Any) -> Any:
+    """Clean the strings of the plain fields; metadata has a cleaner of its own."""
+    if isinstance(value, str):
+        return clean(value)
+    if type(value) is dict:
+        return {k: v if k == "metadata" else _cleaned(v) for k, v in value.items()}
+    return value
+
+
+def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | None = None) -> Draft:
+    """Complete a checked memory.
+
+    Args:
+        content: The cleaned text.
+        fields: The parsed fields.
+        setting: Scope, policies, tokenizer, zone and the present moment.
+        index: The row of a batch, for error messages.
+
+    Raises:
+        InvalidInput: fields contradict each other.
+    """
+    scope, policies, now = setting.scope, setting.policies, setting.now
+    redacting = policies.redaction.enabled
+    hide = redact if redacting else _same
+
+    def moment(name: str) -> datetime | None:
+        return _moment(cast("datetime | None", fields.get(name)), setting.zone, name, index)
+
+    event_time, valid_from, valid_to = moment("event_time"), moment("valid_from"), moment("valid_to")
+    if valid_from and valid_to and valid_to < valid_from:
+        raise InvalidInput("valid_to lies before valid_from", field="valid_to", index=index)
+    named = fields.get("project")
+    project = (scope.project if named is None else named) or ""
+    audience = fields.get("audience", "private")
+    if audience == "project" and not project:
+        raise InvalidInput("audience 'project' needs a project", field="audience", index=index)
+    given = fields.get("metadata", {})
+    source = fields.get("source", {})
+    title, category = fields.get("title"), fields.get("category")
+    memory = Memory(
+        id=new_id(),
+        short_id=new_short_id(),
+        content=hide(content),
+        type=fields.get("type", policies.write.type),
+        status="active",
+        category=hide(category) if category else None,
+        title=hide(title) if title else None,
+        importance=fields.get("importance", policies.write.importance),
+        confidence=fields.get("confidence", policies.write.confidence),
+        core=fields.get("core", False),
+        day=fields.get("day") or (event_time or now).astimezone(setting.zone).date(),
+        event_time=event_time,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        tenant=scope.tenant,
+        persona=scope.persona,
+        author=scope.author,
+        audience=audience,
+        project=project,
+        space=scope.space or "",
+        about=fields.get("about") or "",
+        session=hide(fields.get("session") or ""),
+        position=fields.get("position"),
+        metadata=redact_value(given) if redacting and given else given,
+        created_at=now,
+        updated_at=now,
+    )
+    encoded_category = join_terms(setting.tokenizer.terms(memory.category)) if memory.category else ""
+    encoded_content = join_terms(setting.tokenizer.terms(embedded_text(memory)))
+    return Draft(
+        memory=memory,
+        source=Source(
+            id=new_id(),
+            memory_id=memory.id,
+            type=source.get("type", "manual"),
+            session=hide(source.get("session") or memory.session),
+            channel=hide(source.get("channel", "")),
+            actor=hide(source.get("actor") or scope.agent or ""),
+            excerpt=hide(source.get("excerpt", "")),
+            created_at=now,
+        ),
+        cells=join_terms(cells(memory)),
+        category_terms=encoded_category,
+        content_terms=encoded_content,
+        length=len(encoded_category.split()) + len(encoded_content.split()),
+        dedupe_key=dedupe_key(memory, fields.get("day")) if policies.dedupe.name == "key" else None,
+        given_day=fields.get("day"),
+    )
+
+
+def respell(draft: Draft, project: str) -> Draft:
+    """Return the draft with another spelling of its project."""
+    memory = replace(draft.memory, project=project)
+    key = dedupe_key(memory, draft.given_day) if draft.dedupe_key else None
+    return replace(draft, memory=memory, cells=join_terms(cells(memory)), dedupe_key=key)
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _moment(value: datetime | None, zone: tzinfo, name: str, index: int | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return (value if value.tzinfo else value.replace(tzinfo=zone)).astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise InvalidInput(f"{name} lies outside the years 1 to 9999", field=name, index=index) from None
+
+
+def cells(memory: Memory) -> list[str]:
+    """Return the index terms that say who may see a memory."""
+    found = [author_cell(memory.tenant, memory.persona, memory.author)]
+    if memory.audience == "project":
+        found.append(project_cell(memory.tenant, memory.persona, memory.project))
+    return found
+
+
+def dedupe_key(memory: Memory, day: date | None) -> str:
+    """Return what two writes of the same memory have in common: text, place, audience, and the time that was given."""
+    parts = (
+        memory.author,
+        memory.audience,
+        memory.project,
+        memory.space,
+        memory.about,
+        memory.session,
+        "" if memory.position is None else str(memory.position),
+        *("" if t is None else t.isoformat() for t in (day, memory.event_time, memory.valid_from, memory.valid_to)),
+        " ".join(memory.content.split()),
+    )
+    return sha256("\x1f".join(parts).encode()).hexdigest()[:32]

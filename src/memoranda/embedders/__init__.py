@@ -1,0 +1,45 @@
+"""The embedders that come with the engine, and how one is chosen: by name, never because a key happens to be set."""
+
+from importlib.util import find_spec
+
+from memoranda.errors import ConfigurationError
+from memoranda.protocols import Embedder
+
+__all__ = ["EMBEDDERS", "resolve"]
+
+EMBEDDERS = ("auto", "hash/words", "wordllama", "none")
+"""The names `resolve` knows."""
+
+
+def resolve(spec: str | Embedder | None) -> Embedder | None:
+    """Return the embedder that is meant.
+
+    Args:
+        spec: "auto" (WordLlama where it is installed, else `hash/words`), the name of an embedder, an embedder itself,
+            or "none" or None to go by words only.
+
+    Returns:
+        The embedder, not yet loaded; None when texts are compared by their words only.
+
+    Raises:
+        ConfigurationError: the name is not known, or the object is not an embedder.
+    """
+    if spec is None or spec == "none":
+        return None
+    if spec == "auto":
+        spec = "wordllama" if find_spec("wordllama") else "hash/words"
+    if spec == "hash/words":
+        from memoranda.embedders.hash_words import HashWords
+
+        return HashWords()
+    if spec == "wordllama":
+        from memoranda.embedders.wordllama import WordLlamaEmbedder
+
+        return WordLlamaEmbedder()
+    if isinstance(spec, str):
+        raise ConfigurationError(f"No embedder is called {spec!r}: choose one of {', '.join(EMBEDDERS)}.")
+    if not isinstance(spec, Embedder):
+        raise ConfigurationError(
+            f"{type(spec).__name__} is not an embedder: it needs `name`, `dimensions`, `embed` and `aembed`."
+        )
+    return spec

@@ -1,0 +1,128 @@
+"""What stands between the engine and any embedder: texts seen before are not sent again, and answers are checked."""
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoranda.errors import ConfigurationError, EmbedderUnavailable, MemorandaError
+from memoranda.protocols import Embedder, Purpose
+from memoranda.text import clean
+
+if TYPE_CHECKING:
+    from memoranda.protocols import Vectors
+
+MAX_CHARACTERS = 12_000
+"""Characters of a text that are embedded; models of this kind read no further."""
+CACHED_TEXTS = 2_048
+"""Texts whose vectors are remembered."""
+
+_log = logging.getLogger("memoranda.embedders")
+_Key: TypeAlias = tuple[str, str]
+
+
+class CachedEmbedder:
+    """An embedder that remembers the texts it has seen, and vouches for the vectors it returns.
+
+    Of each call only the texts not seen before are sent, each once, in one call and in order. Texts are cut at 12,000
+    characters, with a warning in the log of `memoranda.embedders`. Purposes share vectors when the embedder says
+    `distinguishes_purpose = False`. Safe to share between threads and event loops.
+    """
+
+    def __init__(self, embedder: Embedder, size: int = CACHED_TEXTS) -> None:
+        """Stand before an embedder and remember the vectors of at most `size` texts, the latest used."""
+        self.embedder = embedder
+        self.name = embedder.name
+        self.dimensions = embedder.dimensions
+        self.distinguishes_purpose = bool(getattr(embedder, "distinguishes_purpose", True))
+        self._size = size
+        self._seen: OrderedDict[_Key, NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def model(self) -> str:
+        """The vector space, as stored vectors are stamped with it: `name@dimensions`."""
+        return f"{self.name}@{self.dimensions}"
+
+    def embed(self, texts: Sequence[str], purpose: Purpose = "text") -> NDArray[np.float32]:
+        """Return one row of `dimensions` finite floats for each text, in order.
+
+        Raises:
+            EmbedderUnavailable: the embedder failed, or gave too few vectors or numbers that are not finite.
+            ConfigurationError: the vectors have another length than the embedder declares.
+        """
+        known, missing = self._look_up(texts, purpose)
+        if missing:
+            try:
+                fresh = self.embedder.embed([text for _, text in missing], purpose)
+            except Exception as exc:
+                raise self._failed(exc) from exc
+            self._remember(known, missing, fresh)
+        return self._rows(texts, purpose, known)
+
+    async def aembed(self, texts: Sequence[str], purpose: Purpose = "text") -> NDArray[np.float32]:
+        """Do the same as `embed`, with the embedder's `aembed`."""
+        known, missing = self._look_up(texts, purpose)
+        if missing:
+            try:
+                fresh = await self.embedder.aembed([text for _, text in missing], purpose)
+            except Exception as exc:
+                raise self._failed(exc) from exc
+            self._remember(known, missing, fresh)
+        return self._rows(texts, purpose, known)
+
+    def _key(self, text: str, purpose: Purpose) -> _Key:
+        return (purpose if self.distinguishes_purpose else "", clean(text[: 2 * MAX_CHARACTERS])[:MAX_CHARACTERS])
+
+    def _look_up(self, texts: Sequence[str], purpose: Purpose) -> tuple[dict[_Key, NDArray[np.float32]], list[_Key]]:
+        """Return the vectors that are known, and the keys of the others in order, each once."""
+        if cut := sum(len(text) > MAX_CHARACTERS for text in texts):
+            _log.warning("%d of %d texts were cut at %d characters to be embedded", cut, len(texts), MAX_CHARACTERS)
+        keys = dict.fromkeys(self._key(text, purpose) for text in texts)
+        with self._lock:
+            known = {key: self._seen[key] for key in keys if key in self._seen}
+            for key in known:
+                self._seen.move_to_end(key)
+        return known, [key for key in keys if key not in known]
+
+    def _remember(self, known: dict[_Key, NDArray[np.float32]], missing: list[_Key], fresh: "Vectors") -> None:
+        vectors = self._checked(fresh, len(missing))
+        known.update(zip(missing, vectors, strict=True))
+        with self._lock:
+            for key in missing[-self._size :] if self._size else ():
+                self._seen[key] = known[key].copy()  # a row of its own, so that the batch can be freed
+            while len(self._seen) > self._size:
+                self._seen.popitem(last=False)
+
+    def _rows(
+        self, texts: Sequence[str], purpose: Purpose, known: dict[_Key, NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        rows = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for place, text in enumerate(texts):
+            rows[place] = known[self._key(text, purpose)]
+        return rows
+
+    def _checked(self, fresh: "Vectors", expected: int) -> NDArray[np.float32]:
+        if len(fresh) != expected:
+            raise EmbedderUnavailable(f"Embedder {self.name!r} gave {len(fresh)} vectors for {expected} texts.")
+        for vector in fresh:
+            if len(vector) != self.dimensions:
+                raise ConfigurationError(
+                    f"Embedder {self.name!r} gave a vector of {len(vector)} numbers, but declares {self.dimensions}: "
+                    "set its dimensions to what the model returns."
+                )
+        with np.errstate(over="ignore"):  # what overflows is found as not finite below
+            vectors = np.asarray(fresh, dtype=np.float32)
+        if not np.isfinite(vectors).all():
+            raise EmbedderUnavailable(f"Embedder {self.name!r} gave numbers that are not finite.")
+        return vectors
+
+    def _failed(self, exc: Exception) -> MemorandaError:
+        """Return the error to raise: our own as it is, anything else by its type, since its text may quote ours."""
+        if isinstance(exc, MemorandaError):
+            return exc
+        return EmbedderUnavailable(f"Embedder {self.name!r} failed with {type(exc).__name__}.")

@@ -1,0 +1,112 @@
+"""Every error Memoranda raises, under one root.
+
+The docstring of a class is its default message: it says what happened and what to do next. Data goes into attributes.
+No message carries a memory's text, a secret or a connection string.
+"""
+
+
+class MemorandaError(Exception):
+    """Memoranda could not do what was asked."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or " ".join((self.__doc__ or "").split()))
+
+
+# -- the caller's side: what was asked cannot be done as it stands
+
+
+class ConfigurationError(MemorandaError):
+    """A setting is not usable: see the message for the setting and its accepted values."""
+
+
+class ExtraMissing(ConfigurationError):
+    """An optional dependency is not installed: install the extra named in the message."""
+
+
+class InvalidInput(MemorandaError):
+    """A value was refused before anything was stored."""
+
+    def __init__(self, message: str | None = None, *, field: str | None = None, index: int | None = None) -> None:
+        """Name the field that was refused and, for a batch, the position of its row."""
+        place = "" if index is None else f"row {index}: "
+        super().__init__(f"{place}{message}" if message else None)
+        self.field = field
+        self.index = index
+
+
+class MemoryNotFound(MemorandaError):
+    """No memory has this id here: it does not exist, or it is outside the scope that asks."""
+
+
+class MemoryNotActive(MemorandaError):
+    """The memory is no longer active, so it cannot be replaced or changed: ask for its successor with `get`."""
+
+    def __init__(self, status: str) -> None:
+        """Say which status stands in the way."""
+        super().__init__(
+            f"The memory is {status}, not active, so it cannot be replaced or changed: ask for its successor with `get`."
+        )
+        self.status = status
+
+
+class NotTheAuthor(MemorandaError):
+    """Another user wrote this memory: you may read it, but only its author may replace, mark or delete it."""
+
+
+class NotAllowed(MemorandaError):
+    """The scope that asks may not do this."""
+
+
+# -- the store's side
+
+
+class StoreError(MemorandaError):
+    """The store failed: the message says how."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached: check that it runs and that the address is right, then try again."""
+
+
+class StoreBusy(StoreError):
+    """Too much work is waiting for the database: try again, or open the engine with a larger pool."""
+
+
+class SchemaMissing(StoreError):
+    """The database has no Memoranda tables yet: run `memoranda db upgrade` or call `MemoryEngine.setup()` once."""
+
+
+class SchemaOutdated(StoreError):
+    """The database's tables are older than this release: run `memoranda db upgrade` or `MemoryEngine.setup()`."""
+
+
+class SchemaTooNew(StoreError):
+    """The database's tables were made by a newer release: upgrade the `memoranda` package on this machine."""
+
+
+class ExtensionMissing(StoreError):
+    """The database lacks the `vector` extension: have an administrator run `CREATE EXTENSION vector` in it."""
+
+
+class PermissionMissing(StoreError):
+    """The database user lacks a right that is needed: the message names it."""
+
+
+# -- embedders and models
+
+
+class EmbedderUnavailable(MemorandaError):
+    """The embedder gave no usable answer: texts stay findable by their words."""
+
+
+class EmbedderMismatch(ConfigurationError):
+    """The store's vectors were made by another embedder, and vectors of two embedders cannot be compared."""
+
+    def __init__(self, stored: str, given: str) -> None:
+        """Name the embedder of the store and the one that was given."""
+        super().__init__(
+            f"This store's vectors were made by {stored!r}; {given!r} was given, and vectors of two embedders cannot be "
+            f"compared. Open the store with embedder={stored.rpartition('@')[0]!r}, or leave `embedder` out."
+        )
+        self.stored = stored
+        self.given = given

@@ -1,0 +1,80 @@
+"""What narrows a recall or a list beyond the scope."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, tzinfo
+from typing import Annotated, Any, get_args
+
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+from memoranda.errors import InvalidInput
+from memoranda.policies import MemoryType
+
+
+def _many(value: object) -> object:
+    """Take one word for a list of one."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else value
+
+
+@with_config(ConfigDict(extra="forbid"))
+class FilterFields(TypedDict, total=False):
+    """How a recall or a list is narrowed.
+
+    `date` keeps one day of the user's. `types` and `categories` keep what is listed. `project` keeps the project's rows
+    and those without one. `as_of` asks for what held at a moment, the superseded included; a moment without an offset is
+    read in the engine's time zone. `include_inactive` adds whatever is superseded, expired or deleted.
+    """
+
+    date: date | None
+    types: Annotated[tuple[MemoryType, ...] | None, BeforeValidator(_many)]
+    categories: Annotated[tuple[str, ...] | None, BeforeValidator(_many)]
+    project: str | None
+    as_of: datetime | None
+    include_inactive: bool
+
+
+_FIELDS: TypeAdapter[FilterFields] = TypeAdapter(FilterFields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """The checked form of `FilterFields`."""
+
+    day: date | None = None
+    types: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    project: str | None = None
+    as_of: datetime | None = None
+    include_inactive: bool = False
+
+
+def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None) -> Filters:
+    """Return the filters a caller gave; the scope's own project is the default.
+
+    Raises:
+        InvalidInput: a filter is unknown or of the wrong kind.
+    """
+    try:
+        parsed = _FIELDS.validate_python({k: v for k, v in fields.items() if v is not None})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else "filters"
+        message = "is not a filter" if first["type"] == "extra_forbidden" else first["msg"]
+        if name == "types":
+            message = f"choose among {', '.join(get_args(MemoryType))}"
+        raise InvalidInput(f"{name}: {message}", field=name) from None
+    as_of = parsed.get("as_of")
+    if as_of is not None:
+        try:
+            as_of = (as_of if as_of.tzinfo else as_of.replace(tzinfo=zone)).astimezone(UTC)
+        except (OverflowError, ValueError):
+            raise InvalidInput("as_of lies outside the years 1 to 9999", field="as_of") from None
+    return Filters(
+        day=parsed.get("date"),
+        types=parsed.get("types") or (),
+        categories=parsed.get("categories") or (),
+        project=parsed.get("project", project),
+        as_of=as_of,
+        include_inactive=parsed.get("include_inactive", False),
+    )

@@ -1,0 +1,145 @@
+"""A persona: the handle through which everything inside one scope is read and written."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memoranda.db.queries import projects, store
+from memoranda.effects import Runner, Steps, read, write
+from memoranda.memories import Memories
+from memoranda.pipelines import recalling
+from memoranda.pipelines.context import Context, opened
+from memoranda.records import Recall, Statistics
+from memoranda.scope import Scope
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from memoranda.filters import FilterFields
+
+T = TypeVar("T")
+
+
+class Persona:
+    """Everything one persona remembers, as the asking scope may see it.
+
+    Made by `MemoryEngine.persona`. Cheap, immutable and safe to share between threads, tasks and event loops.
+    """
+
+    _memoranda_handle = True
+
+    def __init__(self, context: Context, runner: Runner) -> None:
+        """Bind a scope to an engine's runner."""
+        self._context = context
+        self._runner = runner
+        self.memories = Memories(context, runner)
+        self.projects = Projects(context, runner)
+
+    @property
+    def scope(self) -> Scope:
+        """The scope inside which this persona reads and writes."""
+        return self._context.scope
+
+    def __repr__(self) -> str:
+        """Show the persona's name."""
+        return f"<Persona {self.scope.persona!r}>"
+
+    def scoped(
+        self,
+        *,
+        project: str | None = None,
+        space: str | None = None,
+        agent: str | None = None,
+        thread: str | None = None,
+        people: list[str] | tuple[str, ...] | None = None,
+    ) -> "Persona":
+        """Return this persona inside a narrower scope; an axis that is left out stays as it is.
+
+        Args:
+            project: What new memories are tagged with, and what recall is narrowed to, beside rows without a project.
+            space: Where new memories are learned, and the space whose memories come up beside those of none.
+            agent: Who acts: memories about other agents do not come up.
+            thread: Which thread is on: memories about other threads do not come up.
+            people: Who is present: memories about other people do not come up.
+
+        Raises:
+            InvalidInput: a name is empty or too long.
+        """
+        axes: dict[str, Any] = {"project": project, "space": space, "agent": agent, "thread": thread, "people": people}
+        scope = replace(self.scope, **{axis: value for axis, value in axes.items() if value is not None})
+        return Persona(replace(self._context, scope=scope), self._runner)
+
+    def recall(self, query: str, *, limit: int | None = None, **filters: "Unpack[FilterFields]") -> Recall:
+        """Return the memories that answer a question, best first, or an abstention that says why there are none.
+
+        A new memory is found at once. An embedder that is down costs meaning, not the answer: it comes from words and
+        says so in `degraded`.
+
+        Args:
+            query: The question, in any words and script; nothing in it acts as an operator.
+            limit: How many hits at most, 1..1,000; the preset's own number when left out.
+            **filters: See `FilterFields`: `date`, `types`, `categories`, `project`, `as_of`, `include_inactive`.
+
+        Raises:
+            InvalidInput: the limit or a filter cannot be used.
+            StoreError: the database failed.
+        """
+        return self._runner.run(recalling.recall(self._context, query, limit, filters))
+
+    async def arecall(self, query: str, *, limit: int | None = None, **filters: "Unpack[FilterFields]") -> Recall:
+        """Async twin of `recall`."""
+        return await self._runner.arun(recalling.recall(self._context, query, limit, filters))
+
+    def stats(self) -> Statistics:
+        """Return how much this scope holds, in numbers."""
+        return self._runner.run(_statistics(self._context))
+
+    async def astats(self) -> Statistics:
+        """Async twin of `stats`."""
+        return await self._runner.arun(_statistics(self._context))
+
+
+def _statistics(context: Context) -> Steps[Statistics]:
+    yield from opened(context.space)
+    return (yield from read(store.statistics, context.setting(), context.space.model))
+
+
+class Projects:
+    """Who may read and write what a project shares.
+
+    Names are matched exactly; there is no name for "all projects".
+    """
+
+    _memoranda_handle = True
+
+    def __init__(self, context: Context, runner: Runner) -> None:
+        """Bind a scope to an engine's runner."""
+        self._context = context
+        self._runner = runner
+
+    def add_member(self, project: str, member: str) -> bool:
+        """Let a user read and write what a project shares; False when they could already."""
+        return self._runner.run(self._change(projects.add_member, project, member, self._context.setting().now))
+
+    async def aadd_member(self, project: str, member: str) -> bool:
+        """Async twin of `add_member`."""
+        return await self._runner.arun(self._change(projects.add_member, project, member, self._context.setting().now))
+
+    def remove_member(self, project: str, member: str) -> bool:
+        """Take a user's membership away; False when there was none. Their own rows stay theirs."""
+        return self._runner.run(self._change(projects.remove_member, project, member))
+
+    async def aremove_member(self, project: str, member: str) -> bool:
+        """Async twin of `remove_member`."""
+        return await self._runner.arun(self._change(projects.remove_member, project, member))
+
+    def members(self, project: str) -> list[str]:
+        """Return the members of a project, in order of their names."""
+        return self._runner.run(read(projects.members, self._context.scope, project))
+
+    async def amembers(self, project: str) -> list[str]:
+        """Async twin of `members`."""
+        return await self._runner.arun(read(projects.members, self._context.scope, project))
+
+    def _change(self, fn: Any, project: str, member: str, *arguments: Any) -> Steps[bool]:
+        replace(self._context.scope, project=project, user=None, tenant="", people=(member,))  # checks both names
+        return write(fn, self._context.scope, project, member, *arguments)

@@ -1,0 +1,78 @@
+"""What every pipeline of a persona needs, and the steps that open a store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import TYPE_CHECKING
+
+from memoranda.db.queries import store
+from memoranda.drafts import Setting
+from memoranda.effects import Steps, embed, read, write
+from memoranda.embedders.space import VectorSpace
+from memoranda.errors import EmbedderUnavailable, NotAllowed
+from memoranda.policies import Policies
+from memoranda.protocols import Clock, Purpose
+from memoranda.scope import Scope
+from memoranda.text import Tokenizer
+
+if TYPE_CHECKING:
+    from memoranda.effects import VectorList
+
+_EMBEDDER = "embedder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Scope and policies of a persona, and what it shares with its engine."""
+
+    scope: Scope
+    policies: Policies
+    tokenizer: Tokenizer
+    zone: tzinfo
+    clock: Clock
+    space: VectorSpace
+
+    def setting(self) -> Setting:
+        """Return everything a draft or a query depends on, at this moment."""
+        return Setting(
+            scope=self.scope,
+            policies=self.policies,
+            tokenizer=self.tokenizer,
+            zone=self.zone,
+            now=self.clock().astimezone(UTC),
+        )
+
+    def writing(self) -> Setting:
+        """Return the setting of a write.
+
+        Raises:
+            NotAllowed: the preset wants every row to have an author, and the scope has no user.
+        """
+        if self.policies.visibility.author == "required" and self.scope.user is None:
+            raise NotAllowed(
+                "This preset records who wrote each memory: name the user with engine.persona(..., user=...), or set "
+                "MEMORANDA_USER on the command line."
+            )
+        return self.setting()
+
+
+def opened(space: VectorSpace) -> Steps[None]:
+    """Learn from the store which embedder it was made with; a new store is made with the caller's."""
+    if space.settled:
+        return
+    stored = yield from read(store.setting_of, _EMBEDDER)
+    if stored is None:
+        stored = yield from write(store.settle, _EMBEDDER, space.proposed)
+    space.settle(stored)
+
+
+def vectors_of(
+    context: Context, texts: Sequence[str], purpose: Purpose
+) -> "Steps[tuple[VectorList | list[None], str | None]]":
+    """Return a vector a text, or None a text and why there are none."""
+    if context.space.model is None:
+        return [None] * len(texts), context.space.problem
+    try:
+        return (yield from embed(texts, purpose)), None
+    except EmbedderUnavailable as error:
+        return [None] * len(texts), str(error)

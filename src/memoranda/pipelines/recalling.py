@@ -1,0 +1,142 @@
+"""How a question is answered: embed it, gather candidates, rank them, hold them against the floor, fetch what is left."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memoranda import filters as filtering
+from memoranda.db.queries import candidates, memories
+from memoranda.db.queries.candidates import Question
+from memoranda.drafts import Setting
+from memoranda.effects import Steps, read, write
+from memoranda.errors import InvalidInput, StoreError
+from memoranda.pipelines.context import Context, opened, vectors_of
+from memoranda.policies import RankingPolicy
+from memoranda.ranking import Scored, floor_for, rank
+from memoranda.records import Hit, Memory, Recall
+from memoranda.text import clean, words
+
+if TYPE_CHECKING:
+    from memoranda.effects import VectorList
+
+LIMIT = 1000
+"""The most hits a recall or a list returns."""
+
+_NOTHING_ASKED = "the question holds no word to look for"
+_NOTHING_STORED = "nothing is stored here that this question may see"
+_NOTHING_NEAR = "no memory shares a word or a meaning with the question"
+_BELOW_FLOOR = "the nearest memory is too far from the question to be its answer"
+_BY_WORDS_ONLY = "answered from words alone: {}"
+
+
+def checked_limit(limit: int | None, default: int) -> int:
+    """Return how many rows are wanted.
+
+    Raises:
+        InvalidInput: the limit is no whole number from 1 to 1,000.
+    """
+    if limit is None:
+        return default
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LIMIT:
+        raise InvalidInput(f"limit must be a whole number from 1 to {LIMIT:,}", field="limit")
+    return limit
+
+
+def recall(context: Context, query: str, limit: int | None, fields: Mapping[str, Any]) -> Steps[Recall]:
+    """Return what answers a question, or an abstention with its reason."""
+    if not isinstance(query, str):
+        raise InvalidInput("query must be a string", field="query")
+    wanted = checked_limit(limit, context.policies.limit)
+    filters = filtering.check(fields, context.zone, project=context.scope.project)
+    setting, text = context.setting(), clean(query)
+    yield from opened(context.space)
+    vectors: VectorList | list[None] = [None]
+    why: str | None = None
+    if text.strip():
+        vectors, why = yield from vectors_of(context, [text], "query")
+    degraded = _BY_WORDS_ONLY.format(why) if why else None
+    vector = vectors[0]
+    question = Question(
+        text=text,
+        terms=tuple(context.tokenizer.query_terms(text)),
+        words=words(text),
+        vector=vector if vector is not None and vector.any() else None,
+        model=context.space.model,
+        scope=context.scope,
+        visibility=context.policies.visibility,
+        ranking=context.policies.ranking,
+        filters=filters,
+        now=setting.now,
+    )
+    if not question.terms and question.vector is None:
+        return Recall(abstained=True, reason=_NOTHING_ASKED, degraded=degraded)
+    asked, found = yield from read(candidates.gather, question)
+    ranked = rank(asked, found, context.policies.ranking)
+    kept, reason = _above_floor(context, ranked, embedded=question.vector is not None)
+    fetched = yield from read(memories.by_ids, setting, [item.candidate.id for item in (kept or ranked)[:wanted]])
+    hits = _hits((kept or ranked)[:wanted], fetched)
+    if not kept:
+        if reason is None:
+            reason = _NOTHING_NEAR if asked.rows else _NOTHING_STORED
+        return Recall(abstained=True, reason=reason, degraded=degraded, nearest=hits)
+    if context.policies.write.track_access and not filters.include_inactive:
+        degraded = (yield from _count(setting, hits)) or degraded
+    return Recall(hits=hits, degraded=degraded)
+
+
+def _above_floor(context: Context, ranked: Sequence[Scored], *, embedded: bool) -> tuple[Sequence[Scored], str | None]:
+    policy = context.policies.floor
+    if not policy.enabled or not ranked:
+        return ranked, None
+    floor = floor_for(context.space.name, embedded=embedded) if policy.least is None else policy.least
+    # The best hit decides whether the question is answered at all; what comes with it may be weaker.
+    if max(item.confidence for item in ranked) < floor:
+        return (), _BELOW_FLOOR
+    return ranked, None
+
+
+def _hits(ranked: Sequence[Scored], fetched: Mapping[Any, Memory]) -> tuple[Hit, ...]:
+    return tuple(
+        Hit(
+            memory=fetched[item.candidate.id],
+            score=item.score,
+            confidence=item.confidence,
+            legs=item.legs,
+            reasons=item.reasons,
+        )
+        for item in ranked
+        if item.candidate.id in fetched  # what was erased in between is gone
+    )
+
+
+def _count(setting: Setting, hits: Sequence[Hit]) -> Steps[str | None]:
+    """Note what was returned; that this fails must not cost the answer."""
+    try:
+        yield from write(memories.count_access, setting, [hit.memory.id for hit in hits])
+    except StoreError:
+        return "how often these memories were recalled could not be noted"
+    return None
+
+
+def nearest(context: Context, content: str, project: str | None) -> Steps[Hit | None]:
+    """Return the one memory that means most nearly the same, pages left out; None when there is none."""
+    if not isinstance(content, str) or not content.strip():
+        raise InvalidInput("content must be a string that is not empty", field="content")
+    setting, text = context.setting(), clean(content)
+    yield from opened(context.space)
+    [vector], _ = yield from vectors_of(context, [text], "text")
+    question = Question(
+        text=text,
+        terms=tuple(context.tokenizer.query_terms(text)),
+        words=words(text),
+        vector=vector,
+        model=context.space.model,
+        scope=context.scope,
+        visibility=context.policies.visibility,
+        ranking=RankingPolicy(name="overlap", candidates=16, neighbours=0),
+        filters=filtering.check({"project": project}, context.zone, project=context.scope.project),
+        now=setting.now,
+    )
+    asked, found = yield from read(candidates.gather, question)
+    ranked = rank(asked, found, question.ranking)
+    fetched = yield from read(memories.by_ids, setting, [item.candidate.id for item in ranked])
+    return next((hit for hit in _hits(ranked, fetched) if hit.memory.metadata.get("kind") != "page"), None)

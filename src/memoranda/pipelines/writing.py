@@ -1,0 +1,75 @@
+"""How a memory is written, corrected and taken back."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast, get_args
+from uuid import UUID
+
+from memoranda.db.queries import memories
+from memoranda.drafts import check, draft, embedded_text
+from memoranda.effects import Steps, write
+from memoranda.errors import InvalidInput
+from memoranda.pipelines.context import Context, opened, vectors_of
+from memoranda.records import Memory, Status, Written
+
+
+def write_many(context: Context, items: Iterable[str | Mapping[str, Any]]) -> Steps[list[Written]]:
+    """Check every row, embed them in one call, store them in one transaction."""
+    if isinstance(items, str | Mapping):
+        raise InvalidInput("write_many takes a list of memories; for one memory call `write`")
+    setting = context.writing()
+    checked = [check(*_parted(item, index), index=index) for index, item in enumerate(items)]
+    drafts = [draft(text, fields, setting, index=index) for index, (text, fields) in enumerate(checked)]
+    if not drafts:
+        return []
+    yield from opened(context.space)
+    vectors, degraded = yield from vectors_of(context, [item.text for item in drafts], "text")
+    stored = yield from write(memories.add, drafts, vectors, context.space.model, setting)
+    return [Written(memory=memory, created=created, degraded=degraded) for memory, created in stored]
+
+
+def _parted(item: str | Mapping[str, Any], index: int) -> tuple[object, Mapping[str, Any]]:
+    if isinstance(item, str):
+        return item, {}
+    if not isinstance(item, Mapping):
+        raise InvalidInput("a memory is a string, or a mapping with `content`", index=index)
+    if "content" not in item:
+        raise InvalidInput("content is missing", field="content", index=index)
+    return item["content"], {name: value for name, value in item.items() if name != "content"}
+
+
+def write_one(context: Context, content: str, fields: Mapping[str, Any]) -> Steps[Written]:
+    """Check, embed and store one memory."""
+    setting = context.writing()
+    item = draft(*check(content, fields), setting)
+    yield from opened(context.space)
+    vectors, degraded = yield from vectors_of(context, [item.text], "text")
+    [(memory, created)] = yield from write(memories.add, [item], vectors, context.space.model, setting)
+    return Written(memory=memory, created=created, degraded=degraded)
+
+
+def supersede(context: Context, identifier: UUID | str, content: str, fields: Mapping[str, Any]) -> Steps[Written]:
+    """Check and embed the new memory, then store it and close the old one in one transaction."""
+    setting = context.writing()
+    text, parsed = check(content, fields)
+    yield from opened(context.space)
+    # Drafted once for the text that is embedded, and once more when the old row is known that it inherits from.
+    embedded = embedded_text(draft(text, cast(Any, {**parsed, "audience": "private"}), setting).memory)
+    [vector], degraded = yield from vectors_of(context, [embedded], "text")
+    model = context.space.model
+    new, created, old = yield from write(memories.supersede, setting, identifier, text, parsed, vector, model)
+    return Written(memory=new, created=created, superseded=old, degraded=degraded)
+
+
+def mark(context: Context, identifier: UUID | str, status: str, by: UUID | str | None) -> Steps[Memory]:
+    """Give a memory another status."""
+    allowed = [name for name in get_args(Status) if name != "active"]
+    if status not in allowed:
+        raise InvalidInput(f"status must be one of {', '.join(allowed)}", field="status")
+    return (yield from write(memories.mark, context.writing(), identifier, cast(Status, status), by))
+
+
+def delete(context: Context, identifier: UUID | str) -> Steps[Memory]:
+    """Take one memory out of every answer."""
+    if isinstance(identifier, Sequence) and not isinstance(identifier, str):
+        raise InvalidInput("delete takes one id: memories are deleted one at a time", field="id")
+    return (yield from write(memories.retract, context.writing(), identifier))

@@ -1,0 +1,54 @@
+"""Presets: named sets of policies. They are chosen when an engine or a persona is opened; rows do not remember them."""
+
+from memoranda.errors import ConfigurationError
+from memoranda.policies import (
+    DedupePolicy,
+    FloorPolicy,
+    Policies,
+    RankingPolicy,
+    VisibilityPolicy,
+    WritePolicy,
+)
+
+STANDARD = Policies()
+"""The default: exact duplicates are one row, scores are fused with what stands beside a memory, a floor abstains."""
+
+JOURNAL = Policies(
+    ranking=RankingPolicy(name="weighted", candidates=50, neighbours=0, match="all"),
+    floor=FloorPolicy(enabled=False),
+    dedupe=DedupePolicy(name="none"),
+    write=WritePolicy(type="episodic"),
+    limit=5,
+)
+"""A diary of events: every write is a row, and recent days count most."""
+
+LEDGER = Policies(
+    visibility=VisibilityPolicy(author="required"),
+    ranking=RankingPolicy(name="rrf", candidates=30, neighbours=0),
+    floor=FloorPolicy(enabled=False),
+    write=WritePolicy(track_access=True),
+)
+"""Facts with authors and projects: nothing decays, corrections supersede, ranks are fused."""
+
+STATEMENTS = Policies(
+    visibility=VisibilityPolicy(space="exact", about="required"),
+    ranking=RankingPolicy(name="overlap", candidates=32, neighbours=0),
+    floor=FloorPolicy(enabled=False),
+)
+"""Statements about somebody, learned in a space and seen only there."""
+
+PRESETS = {"standard": STANDARD, "journal": JOURNAL, "ledger": LEDGER, "statements": STATEMENTS}
+
+
+def resolve(preset: str | Policies) -> Policies:
+    """Return the policies of a preset's name; policies are passed through.
+
+    Raises:
+        ConfigurationError: no preset has this name.
+    """
+    if isinstance(preset, Policies):
+        return preset
+    try:
+        return PRESETS[preset]
+    except KeyError:
+        raise ConfigurationError(f"unknown preset {preset!r}: choose one of {', '.join(PRESETS)}") from None

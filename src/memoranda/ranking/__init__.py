@@ -1,0 +1,33 @@
+"""Rank the rows that might answer a query: pure functions of `memoranda.candidates`, without database or clock.
+
+`rank` applies the ranker a policy names. `standard` is ours and the default; `weighted`, `rrf` and `overlap` reproduce
+the formulas of three other systems. A ranker orders and says how sure it is of each row; it never drops one. What is
+too weak to show is decided afterwards, by comparing `Scored.confidence` with a floor.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from memoranda.candidates import Candidate, Query
+from memoranda.policies import RankingPolicy
+from memoranda.ranking.floors import FLOORS, floor_for
+from memoranda.ranking.overlap import rank_overlap
+from memoranda.ranking.rrf import rank_rrf
+from memoranda.ranking.scored import Scored
+from memoranda.ranking.standard import rank_standard
+from memoranda.ranking.weighted import rank_weighted
+
+__all__ = ["FLOORS", "Scored", "floor_for", "rank"]
+
+_RANKERS: Mapping[str, Callable[[Query, Sequence[Candidate], RankingPolicy], list[Scored]]] = MappingProxyType(
+    {"standard": rank_standard, "weighted": rank_weighted, "rrf": rank_rrf, "overlap": rank_overlap}
+)
+
+
+def rank(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> list[Scored]:
+    """Order all candidates by how well they answer the query, best first.
+
+    The order depends on the candidates, never on the sequence in which they come. Equal scores: the newer
+    `happened_at` first (not in `rrf`), then the higher id.
+    """
+    return _RANKERS[policy.name](query, candidates, policy)

@@ -1,0 +1,28 @@
+"""What a ranker says about one candidate, and the one way to put such statements in order."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from memoranda.candidates import Candidate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A candidate with its place in a ranking explained."""
+
+    candidate: Candidate
+    score: float
+    """What orders the ranking: higher is better. Comparable within one ranking only."""
+    confidence: float
+    """How surely this row belongs to an answer: higher is better, comparable between queries of one embedder.
+    `standard` and `weighted`: 0..1, see `memoranda.ranking.evidence`; `rrf`: the cosine, 1 without one; `overlap`:
+    the score itself."""
+    legs: dict[str, float] = field(default_factory=dict)
+    """The parts of the score by name; in `standard` and `rrf` they add up to it."""
+    reasons: tuple[str, ...] = ()
+    """Why it stands here, in a few plain words each."""
+
+
+def best_first(scored: Iterable[Scored]) -> list[Scored]:
+    """Sort by score; equal scores by the newer `happened_at`, then by the higher id."""
+    return sorted(scored, key=lambda s: (s.score, s.candidate.happened_at, s.candidate.id), reverse=True)

@@ -1,0 +1,221 @@
+"""What the engine hands out: frozen records of memories, their provenance and the answers to a recall."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal, TypeAlias, overload
+from uuid import UUID
+
+from memoranda.policies import MemoryType
+
+Status: TypeAlias = Literal["active", "superseded", "retracted", "expired"]
+Audience: TypeAlias = Literal["private", "project"]
+SourceType: TypeAlias = Literal[
+    "user_message", "assistant_inference", "tool_result", "manual", "consolidation", "reflection"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One self-contained statement: an event, a decision or a fact.
+
+    `event_time` and the window `valid_from`..`valid_to` say when it was so; `created_at` says when it was stored.
+    """
+
+    id: UUID
+    short_id: str
+    """Eight characters for people and models; accepted wherever an id is."""
+    content: str
+    type: MemoryType
+    status: Status
+    category: str | None = None
+    title: str | None = None
+    importance: int = 5
+    """1..10, higher matters more."""
+    confidence: int = 8
+    """1..10, higher is surer."""
+    core: bool = False
+    """Whether it is always in mind."""
+    day: date
+    """The user's own day it belongs to."""
+    event_time: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    """The moment from which it no longer holds; open when None."""
+    tenant: str = ""
+    persona: str = "main"
+    author: str = ""
+    audience: Audience = "private"
+    project: str = ""
+    space: str = ""
+    about: str = ""
+    session: str = ""
+    position: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    superseded_by: UUID | None = None
+    created_at: datetime
+    updated_at: datetime
+
+    def __repr__(self) -> str:
+        """Show the id and the kind, never the text."""
+        return f"<Memory {self.short_id} {self.type} {self.status}>"
+
+    def __str__(self) -> str:
+        """Return the line that people and models read."""
+        from memoranda.rendering import memory_line
+
+        return memory_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a memory came from."""
+
+    id: UUID
+    memory_id: UUID
+    type: SourceType
+    session: str = ""
+    channel: str = ""
+    actor: str = ""
+    """The agent or job that wrote it; empty for a person or the program itself."""
+    excerpt: str = field(default="", repr=False)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryVersion:
+    """What a memory looked like before one of its changes."""
+
+    memory_id: UUID
+    version: int
+    """1 for the oldest image."""
+    change: str
+    """The verb that replaced this image, such as `supersede`, `mark` or `delete`."""
+    changed_by: str
+    changed_at: datetime
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord:
+    """A memory with its chain: where it came from, what it replaced and what replaced it."""
+
+    memory: Memory
+    sources: tuple[Source, ...] = ()
+    supersedes: tuple[Memory, ...] = ()
+    superseded_by: Memory | None = None
+    versions: tuple[MemoryVersion, ...] = ()
+    """Earlier images of this same memory, oldest first."""
+    access_count: int = 0
+    """How many recalls returned it, where the policy counts them."""
+    last_accessed_at: datetime | None = None
+
+    def __str__(self) -> str:
+        """Return the lines that people and models read."""
+        from memoranda.rendering import record_lines
+
+        return record_lines(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The answer to a write."""
+
+    memory: Memory
+    created: bool
+    """False when the same memory was already there and nothing was stored."""
+    superseded: Memory | None = None
+    """The memory that was replaced, as it is now."""
+    degraded: str | None = None
+    """Why the memory can be found by its words only, or None."""
+
+    @property
+    def id(self) -> UUID:
+        """The memory's id."""
+        return self.memory.id
+
+    @property
+    def short_id(self) -> str:
+        """The memory's short id."""
+        return self.memory.short_id
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import written_line
+
+        return written_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One answer to a recall."""
+
+    memory: Memory
+    score: float
+    """What orders the hits, higher is better; comparable within one recall only."""
+    confidence: float
+    """0..1, higher is surer; what the floor is compared with."""
+    legs: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """The parts of the score."""
+    reasons: tuple[str, ...] = ()
+    """Why it stands where it stands, in words."""
+    kind: Literal["memory"] = "memory"
+
+    def __str__(self) -> str:
+        """Return the line that people and models read."""
+        return str(self.memory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recall(Sequence[Hit]):
+    """The answer to a recall: hits, best first, or an abstention that says why."""
+
+    hits: tuple[Hit, ...] = ()
+    abstained: bool = False
+    """Whether nothing stored answers the question."""
+    reason: str | None = None
+    """Why there are no hits, in words."""
+    degraded: str | None = None
+    """What was not at hand for this answer, in words: it may be incomplete."""
+    nearest: tuple[Hit, ...] = ()
+    """What came nearest when the answer is an abstention, for people who calibrate; never for a prompt."""
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Hit]: ...
+    def __getitem__(self, index: int | slice) -> Hit | Sequence[Hit]:
+        """Return a hit by its place, 0 is the best."""
+        return self.hits[index]
+
+    def __iter__(self) -> Iterator[Hit]:
+        """Iterate over the hits, best first."""
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        """Return the number of hits."""
+        return len(self.hits)
+
+    def __str__(self) -> str:
+        """Return the lines that people and models read."""
+        from memoranda.rendering import recall_lines
+
+        return recall_lines(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """How much a scope holds, in numbers only."""
+
+    memories: int = 0
+    by_status: Mapping[str, int] = field(default_factory=dict, hash=False)
+    by_type: Mapping[str, int] = field(default_factory=dict, hash=False)
+    by_category: Mapping[str, int] = field(default_factory=dict, hash=False)
+    vectors: int = 0
+    """Memories that can be found by meaning with the store's current embedder."""
+    other_vectors: int = 0
+    """Memories whose only vectors were made by another embedder."""
+    first_day: date | None = None
+    last_day: date | None = None
+    embedder: str | None = None
+    """`name@dimensions` of the store's embedder, None for words only."""

@@ -1,0 +1,22 @@
+"""Shipped fakes for tests of and with Memoranda.
+
+Nothing here needs pytest but the plugin, `memoranda.testing.plugin`. Switch it on with `-p memoranda.testing.plugin` or
+with `pytest_plugins = ["memoranda.testing.plugin"]`.
+"""
+
+from memoranda.testing.clocks import FrozenClock
+from memoranda.testing.embedders import BrokenEmbedder, CountingEmbedder, FixedEmbedder
+from memoranda.testing.network import NetworkClosed, NetworkGuard
+from memoranda.testing.twin import Twin, is_handle, unwrap
+
+__all__ = [
+    "BrokenEmbedder",
+    "CountingEmbedder",
+    "FixedEmbedder",
+    "FrozenClock",
+    "NetworkClosed",
+    "NetworkGuard",
+    "Twin",
+    "is_handle",
+    "unwrap",
+]

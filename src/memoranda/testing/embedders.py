@@ -1,0 +1,82 @@
+"""Embedders for tests: one that fails, one that knows a few texts, one that counts."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memoranda.protocols import Embedder, Purpose, Vectors
+
+
+class BrokenEmbedder:
+    """Raise at every call, as a service that is down does; `calls` counts the tries."""
+
+    def __init__(self, error: Exception | None = None, *, name: str = "test/broken", dimensions: int = 8) -> None:
+        self.name = name
+        self.dimensions = dimensions
+        self.error = error or ConnectionError("the embedder is down")
+        self.calls = 0
+
+    def embed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Raise the error."""
+        self.calls += 1
+        raise self.error
+
+    async def aembed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Async twin of `embed`."""
+        return self.embed(texts, purpose)
+
+
+class FixedEmbedder:
+    """Answer from a table of texts and vectors, so that a test decides each cosine; an unknown text is an error.
+
+    >>> FixedEmbedder({"cats": [1, 0], "dogs": [0, 1]}).embed(["dogs"], "query")
+    [[0.0, 1.0]]
+    """
+
+    def __init__(self, vectors: Mapping[str, Sequence[float]], *, name: str = "test/fixed") -> None:
+        sizes = {len(vector) for vector in vectors.values()}
+        if len(sizes) != 1:
+            raise ValueError("FixedEmbedder needs at least one vector, and all of one length")
+        self.name = name
+        self.dimensions = sizes.pop()
+        self.vectors = {text: [float(x) for x in vector] for text, vector in vectors.items()}
+
+    def embed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Return the vectors of the table.
+
+        Raises:
+            AssertionError: a text is not in the table; the message quotes it, since it is a test's own.
+        """
+        unknown = [text for text in texts if text not in self.vectors]
+        if unknown:
+            raise AssertionError(f"FixedEmbedder knows no vector for {unknown}")
+        return [list(self.vectors[text]) for text in texts]
+
+    async def aembed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Async twin of `embed`."""
+        return self.embed(texts, purpose)
+
+
+class CountingEmbedder:
+    """Pass everything to another embedder and keep the texts of each call, oldest first, in `calls`."""
+
+    def __init__(self, embedder: "Embedder") -> None:
+        self.name = embedder.name
+        self.dimensions = embedder.dimensions
+        self.calls: list[tuple[str, ...]] = []
+        self._embedder = embedder
+
+    @property
+    def texts(self) -> list[str]:
+        """Every text that was sent, in order, whatever the call."""
+        return [text for call in self.calls for text in call]
+
+    def embed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Return what the other embedder returns."""
+        self.calls.append(tuple(texts))
+        return self._embedder.embed(texts, purpose)
+
+    async def aembed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Async twin of `embed`."""
+        self.calls.append(tuple(texts))
+        return await self._embedder.aembed(texts, purpose)
