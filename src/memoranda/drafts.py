@@ -1,4 +1,4 @@
-"""From what a caller gives to what is stored: checked, completed by policy and scope, redacted, turned into index terms.
+"""From what a caller gives to what is stored: checked, completed by policy and scope, redacted, cut into index terms.
 
 Pure: the clock's reading and everything else that varies comes in as an argument.
 """
@@ -162,7 +162,9 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
     """
     scope, policies, now = setting.scope, setting.policies, setting.now
     redacting = policies.redaction.enabled
-    hide = redact if redacting else _same
+
+    def hide(text: str) -> str:
+        return redact(text) if redacting and text else text
 
     def moment(name: str) -> datetime | None:
         return _moment(cast("datetime | None", fields.get(name)), setting.zone, name, index)
@@ -234,10 +236,6 @@ def respell(draft: Draft, project: str) -> Draft:
     memory = replace(draft.memory, project=project)
     key = dedupe_key(memory, draft.given_day) if draft.dedupe_key else None
     return replace(draft, memory=memory, cells=join_terms(cells(memory)), dedupe_key=key)
-
-
-def _same(text: str) -> str:
-    return text
 
 
 def _moment(value: datetime | None, zone: tzinfo, name: str, index: int | None) -> datetime | None:

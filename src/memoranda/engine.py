@@ -33,9 +33,9 @@ def _now() -> datetime:
 class MemoryEngine:
     """Long-term memory in one database.
 
-    One engine serves plain code, any number of threads, a running event loop, a second `asyncio.run` and a forked child.
-    Nothing is opened before the first verb. A SQLite file is set up on first use; on Postgres call `setup` once, or run
-    `memoranda db upgrade`.
+    One engine serves plain code, threads, a running event loop, a second `asyncio.run` and a forked child.
+    Nothing is opened before the first verb. A SQLite file is set up on first use; on Postgres call `setup` once, or
+    run `memoranda db upgrade`.
 
     Args:
         url: `sqlite:///FILE`, `sqlite://` for memory, `postgresql://USER:PASSWORD@HOST/DATABASE`, or a SQLAlchemy
@@ -81,7 +81,9 @@ class MemoryEngine:
         try:
             self._zone = ZoneInfo(timezone)
         except (ZoneInfoNotFoundError, ValueError, TypeError):
-            raise ConfigurationError(f"unknown time zone {timezone!r}: use an IANA name such as Europe/Lisbon") from None
+            raise ConfigurationError(
+                f"unknown time zone {timezone!r}: use an IANA name such as Europe/Lisbon"
+            ) from None
         self._policies = resolve(preset)
         self._tokenizer = Tokenizer(language)
         self._clock = clock
@@ -166,7 +168,9 @@ class MemoryEngine:
         """Return the engine."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Close the engine."""
         self.close()
 

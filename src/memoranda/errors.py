@@ -39,12 +39,12 @@ class MemoryNotFound(MemorandaError):
 
 
 class MemoryNotActive(MemorandaError):
-    """The memory is no longer active, so it cannot be replaced or changed: ask for its successor with `get`."""
+    """The memory is no longer active, so it cannot be replaced: see its successor with `get`."""
 
     def __init__(self, status: str) -> None:
         """Say which status stands in the way."""
         super().__init__(
-            f"The memory is {status}, not active, so it cannot be replaced or changed: ask for its successor with `get`."
+            f"The memory is {status}, not active, so it cannot be replaced or changed: see its successor with `get`."
         )
         self.status = status
 
@@ -105,8 +105,8 @@ class EmbedderMismatch(ConfigurationError):
     def __init__(self, stored: str, given: str) -> None:
         """Name the embedder of the store and the one that was given."""
         super().__init__(
-            f"This store's vectors were made by {stored!r}; {given!r} was given, and vectors of two embedders cannot be "
-            f"compared. Open the store with embedder={stored.rpartition('@')[0]!r}, or leave `embedder` out."
+            f"This store's vectors were made by {stored!r}; {given!r} was given, and vectors of two embedders cannot "
+            f"be compared. Open the store with embedder={stored.rpartition('@')[0]!r}, or leave `embedder` out."
         )
         self.stored = stored
         self.given = given

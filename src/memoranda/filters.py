@@ -22,8 +22,8 @@ class FilterFields(TypedDict, total=False):
     """How a recall or a list is narrowed.
 
     `date` keeps one day of the user's. `types` and `categories` keep what is listed. `project` keeps the project's rows
-    and those without one. `as_of` asks for what held at a moment, the superseded included; a moment without an offset is
-    read in the engine's time zone. `include_inactive` adds whatever is superseded, expired or deleted.
+    and those without one. `as_of` asks for what held at a moment, the superseded included; a moment without an offset
+    is read in the engine's time zone. `include_inactive` adds whatever is superseded, expired or deleted.
     """
 
     date: date | None

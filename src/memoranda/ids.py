@@ -29,7 +29,7 @@ def new_short_id() -> str:
     return "".join(_ALPHABET[bits >> 5 * i & 31] for i in range(_SHORT_LENGTH))
 
 
-def parse(text: str | UUID) -> UUID | str | None:
+def parse(text: object) -> UUID | str | None:
     """Return the UUID or the short id that a caller wrote, or None when it can be neither."""
     if isinstance(text, UUID):
         return text

@@ -1,5 +1,6 @@
 """The store of memories: each verb a pair of one-liners over one pipeline."""
 
+import builtins
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -38,8 +39,8 @@ class Memories:
     def write(self, content: str, **fields: "Unpack[MemoryFields]") -> Written:
         """Store one memory; the same memory in the same place is stored once.
 
-        Secrets are taken out before anything is stored. An embedder that is down does not cost the memory: it is stored,
-        found by its words, and the answer says `degraded`.
+        Secrets are taken out before anything is stored. An embedder that is down does not cost the memory: it is
+        stored, found by its words, and the answer says `degraded`.
 
         Args:
             content: One self-contained statement.
@@ -56,7 +57,7 @@ class Memories:
         """Async twin of `write`."""
         return await self._runner.arun(writing.write_one(self._context, content, fields))
 
-    def write_many(self, items: Iterable[str | Mapping[str, Any]]) -> list[Written]:
+    def write_many(self, items: Iterable[str | Mapping[str, Any]]) -> builtins.list[Written]:
         """Store many memories in one transaction, embedded in one call: all of them, or none.
 
         Args:
@@ -72,7 +73,7 @@ class Memories:
         """
         return self._runner.run(writing.write_many(self._context, items))
 
-    async def awrite_many(self, items: Iterable[str | Mapping[str, Any]]) -> list[Written]:
+    async def awrite_many(self, items: Iterable[str | Mapping[str, Any]]) -> builtins.list[Written]:
         """Async twin of `write_many`."""
         return await self._runner.arun(writing.write_many(self._context, items))
 
@@ -107,11 +108,11 @@ class Memories:
         """Async twin of `get`."""
         return await self._runner.arun(read(memories.record, self._context.setting(), id))
 
-    def history(self, id: Identifier) -> list[Memory]:
+    def history(self, id: Identifier) -> builtins.list[Memory]:
         """Return a memory with all it replaced and all that replaced it, oldest first; empty when there is none."""
         return self._runner.run(read(memories.history, self._context.setting(), id))
 
-    async def ahistory(self, id: Identifier) -> list[Memory]:
+    async def ahistory(self, id: Identifier) -> builtins.list[Memory]:
         """Async twin of `history`."""
         return await self._runner.arun(read(memories.history, self._context.setting(), id))
 
@@ -122,7 +123,7 @@ class Memories:
         order: Order = "newest",
         before: Identifier | None = None,
         **filters: "Unpack[FilterFields]",
-    ) -> "list[Memory]":
+    ) -> builtins.list[Memory]:
         """Return a page of memories.
 
         Args:
@@ -144,13 +145,13 @@ class Memories:
         order: Order = "newest",
         before: Identifier | None = None,
         **filters: "Unpack[FilterFields]",
-    ) -> "list[Memory]":
+    ) -> builtins.list[Memory]:
         """Async twin of `list`."""
         return await self._runner.arun(self._listed(limit, order, before, filters))
 
     def _listed(
         self, limit: int, order: Order, before: Identifier | None, fields: Mapping[str, Any]
-    ) -> "Steps[list[Memory]]":
+    ) -> Steps[builtins.list[Memory]]:
         if order not in ("newest", "importance"):
             raise InvalidInput("order must be newest or importance", field="order")
         checked = filtering.check(fields, self._context.zone, project=self._context.scope.project)

@@ -1,7 +1,7 @@
 """Metadata as JSON that gives back what was put in.
 
-Values JSON does not know are tagged: `{"$type": "decimal", "value": "1.10"}`. What cannot come back as it was is refused
-at the call, with the place and the remedy.
+Values JSON does not know are tagged: `{"$type": "decimal", "value": "1.10"}`. What cannot come back as it was is
+refused at the call, with the place and the remedy.
 """
 
 import math
@@ -63,7 +63,9 @@ def encode(value: object, place: str = "metadata", depth: int = 0) -> Any:
         return clean(str(value))
     if isinstance(value, int) and kind is int:
         if not -_INTEGER_LIMIT <= value < _INTEGER_LIMIT:
-            raise InvalidInput(f"{place} is a whole number of more than 64 bits: store it as a string", field="metadata")
+            raise InvalidInput(
+                f"{place} is a whole number of more than 64 bits: store it as a string", field="metadata"
+            )
         return value
     if isinstance(value, float) and kind is float:
         if not math.isfinite(value):

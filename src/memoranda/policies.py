@@ -37,7 +37,7 @@ class RankingPolicy:
     neighbours: int = 1
     """How many rows before and after a candidate, in its own session, speak for it (`standard` only)."""
     match: Literal["any", "all"] = "any"
-    """Whether one word of the query is enough for the text leg; `all` falls back to `any` in an answer from text alone."""
+    """Whether one word of the query is enough for the text leg; `all` falls back to `any` when text alone answers."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""

@@ -24,10 +24,10 @@ _SHAPES = (
     ("gitlab-pat", ("glpat-",), r"(?<![A-Za-z0-9])glpat-[\w-]{20,}"),
     ("slack-token", ("xox", "xapp-"), r"(?<![A-Za-z0-9])(?:xox[abprs]|xapp)-[A-Za-z0-9-]{10,}"),
     ("aws-key", ("akia", "asia"), r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    ("google-key", ("aiza",), r"(?<![A-Za-z0-9])AIza[\w-]{35}"),
+    ("google-key", ("aiza",), r"(?<![A-Za-z0-9])AIza[\w-]{35,}"),
     ("stripe-key", ("k_live_", "k_test_"), r"(?<![A-Za-z0-9])[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     ("huggingface-token", ("hf_",), r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}"),
-    ("npm-token", ("npm_",), r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}"),
+    ("npm-token", ("npm_",), r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36,}"),
     ("jwt", ("eyj",), r"(?<![A-Za-z0-9])eyJ[\w-]{7,}\.eyJ[\w-]{7,}\.[\w-]{10,}"),
     # The secret may hold `/` and `@`; digits up to a slash are a port.
     (

@@ -19,7 +19,7 @@ def memory_line(memory: Memory) -> str:
 
     The status stands there only when it is not active, the project and the window only when there are any.
     """
-    parts = [memory.type]
+    parts: list[str] = [memory.type]
     if memory.category:
         parts.append(one_line(memory.category))
     parts.append(f"imp={memory.importance}")

@@ -51,7 +51,8 @@ class Scope:
             if (value := getattr(self, axis)) is not None:
                 _check_name(axis, value)
         if self.people is not None:
-            if isinstance(self.people, str) or not isinstance(self.people, Iterable):
+            people: object = self.people
+            if isinstance(people, str) or not isinstance(people, Iterable):
                 raise InvalidInput("people must be a list of names", field="people")
             object.__setattr__(self, "people", tuple(self.people))
             for person in self.people:
@@ -62,7 +63,7 @@ class Scope:
         elif self.tenant != own:
             _check_name("tenant", self.tenant)
             if self.tenant.startswith(_USER_TENANT):
-                raise InvalidInput(f"tenant must not begin with {_USER_TENANT!r}: that is a single user's own", field="tenant")
+                raise InvalidInput(f"{_USER_TENANT!r} begins the tenant of a single user only", field="tenant")
 
     @property
     def author(self) -> str:

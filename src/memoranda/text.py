@@ -25,6 +25,7 @@ MAX_TERM_BYTES = 500_000
 """Bytes of terms indexed of one text: Postgres refuses a text vector of a megabyte."""
 MAX_QUERY_TERMS = 64
 """Distinct terms taken from one query."""
+_MAX_QUERY_CHARACTERS = _SLICE = 16_384
 
 _SNOWBALL = """
 arabic armenian basque catalan danish dutch english finnish french german greek hindi hungarian indonesian irish italian
@@ -223,9 +224,9 @@ class _Analyzer:
             if len(part) <= longest:
                 extend(chunk(part))
             else:
-                # A megabyte without a space is cut here; no term that is kept needs more than this.
-                for start in range(0, len(part), 65_536):
-                    extend(self.cut(part[start : start + 65_536]))
+                # A megabyte without a space is taken by slices, to stop when the limit is reached.
+                for start in range(0, len(part), _SLICE):
+                    extend(self.cut(part[start : start + _SLICE]))
                     if len(found) >= limit:
                         break
             if len(found) >= limit:
@@ -235,15 +236,15 @@ class _Analyzer:
     def query_terms(self, text: str, limit: int) -> list[str]:
         kept: dict[str, None] = {}
         short: dict[str, None] = {}
-        for part in text.split():
-            for token in self.ask(part[:4096]):
+        for part in text[:_MAX_QUERY_CHARACTERS].split():
+            for token in self.ask(part):
                 word = fold(token)
                 if word in self.stop_words:
                     continue
                 plain = len(word) <= 2 and word.isalnum() and not (token.isupper() or _is_pair(token))
                 (short if plain else kept).update(dict.fromkeys(self.token(token)))
-            if len(kept) >= limit:
-                break
+                if len(kept) >= limit:
+                    return list(kept)[:limit]
         return list(kept or short)[:limit]
 
     def scan(self, chunk: str) -> Iterator[re.Match[str]]:

@@ -95,8 +95,12 @@ class Database:
     def outside(self, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function outside any transaction, for the statements that refuse to be in one."""
         self._enter()
-        with self._mapped(), self._engine.connect() as conn:
-            return fn(conn.execution_options(isolation_level="AUTOCOMMIT"), self.tables, *args, **kwargs)
+        self._prepare()
+        try:
+            with self._engine.connect() as conn:
+                return fn(conn.execution_options(isolation_level="AUTOCOMMIT"), self.tables, *args, **kwargs)
+        except (alchemy.DBAPIError, alchemy.TimeoutError) as error:
+            raise self._mapped(error) from _discreet(error)
 
     def _call(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._enter()
@@ -104,30 +108,35 @@ class Database:
         return self._attempt(write, fn, *args, **kwargs)
 
     def _attempt(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        for retry in (True, False):
-            committing = False
-            try:
-                with self._mapped(), self._taking_turns(write):
-                    engine = self._engine if write else self._reading
-                    with engine.connect() as conn:
-                        self.dialect.begin(conn, write=write)
-                        result = fn(conn, self.tables, *args, **kwargs)
-                        committing = write
-                        if write:
-                            conn.commit()
-                        return result
-            except StoreUnavailable as error:
-                # A server that was restarted leaves dead connections in the pool: the pool is fresh now, so once more.
-                # Only a transaction that had not reached its commit can be tried again without doing it twice.
-                lost = isinstance(error.__cause__, alchemy.DBAPIError) and error.__cause__.connection_invalidated
-                if committing and lost:
-                    raise StoreUnavailable(
-                        "The connection was lost while committing: the write may or may not have been stored. "
-                        "Writing the same memory again is safe where duplicates are held off."
-                    ) from error
-                if not (retry and lost):
-                    raise
-        raise AssertionError("unreachable")
+        try:
+            return self._transact(write, fn, *args, **kwargs)
+        except _ConnectionLost as lost:
+            # A server that was restarted leaves dead connections in the pool, which is fresh now: so once more. Only a
+            # transaction that had not reached its commit can be tried again without being done twice.
+            if lost.committing:
+                raise StoreUnavailable(
+                    "The connection was lost while committing: the write may or may not have been stored. "
+                    "Writing the same memory again is safe where duplicates are held off."
+                ) from lost.__cause__
+        try:
+            return self._transact(write, fn, *args, **kwargs)
+        except _ConnectionLost as lost:
+            raise StoreUnavailable() from lost.__cause__
+
+    def _transact(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        committing = False
+        try:
+            with self._taking_turns(write), (self._engine if write else self._reading).connect() as conn:
+                self.dialect.begin(conn, write=write)
+                result = fn(conn, self.tables, *args, **kwargs)
+                if write:
+                    committing = True
+                    conn.commit()
+                return result
+        except (alchemy.DBAPIError, alchemy.TimeoutError) as error:
+            if isinstance(error, alchemy.DBAPIError) and error.connection_invalidated:
+                raise _ConnectionLost(committing) from _discreet(error)
+            raise self._mapped(error) from _discreet(error)
 
     @contextmanager
     def _taking_turns(self, write: bool) -> Iterator[None]:
@@ -141,20 +150,13 @@ class Database:
         finally:
             self._turn.release()
 
-    @contextmanager
-    def _mapped(self) -> Iterator[None]:
-        """Turn the driver's errors into ours, once; programming errors pass through untouched."""
-        try:
-            yield
-        except alchemy.TimeoutError as error:
-            raise StoreBusy() from error
-        except alchemy.DBAPIError as error:
-            # The statement's parameters are texts of memories: keep them out of every message and traceback.
-            error.hide_parameters, error.params = True, None
-            known = self.dialect.translate(error)
-            raise known or StoreError(
-                f"The database refused a statement: {type(error.orig).__name__}."
-            ) from error
+    def _mapped(self, error: alchemy.DBAPIError | alchemy.TimeoutError) -> StoreError:
+        """Return our error for a driver's, once for all; programming errors pass through untouched."""
+        if isinstance(error, alchemy.TimeoutError):
+            return StoreBusy()
+        return self.dialect.translate(error) or StoreError(
+            f"The database refused a statement: {type(error.orig).__name__}."
+        )
 
     # -- threads
 
@@ -188,17 +190,19 @@ class Database:
             self._start()
 
     def _prepare(self) -> None:
+        if not self._ready:
+            with self._preparing:
+                self._prepare_once()
+
+    def _prepare_once(self) -> None:
         if self._ready:
             return
-        with self._preparing:
-            if self._ready:
-                return
-            if not self._attempt(False, _is_current):
-                if self.dialect.auto_upgrade():
-                    self._attempt(True, _upgrade)
-                else:
-                    self._attempt(False, _check)
-            self._ready = True
+        if not self._attempt(False, _is_current):
+            if self.dialect.auto_upgrade():
+                self._attempt(True, _upgrade)
+            else:
+                self._attempt(False, _check)
+        self._ready = True
 
     def setup(self) -> list[str]:
         """Create or upgrade the tables, and return the names of the revisions that were applied."""
@@ -236,6 +240,24 @@ class Database:
         await asyncio.to_thread(self.close)
 
 
+class _ConnectionLost(Exception):
+    """The server went away under a transaction."""
+
+    def __init__(self, committing: bool) -> None:
+        super().__init__()
+        self.committing = committing
+
+
+E = TypeVar("E", bound=Exception)
+
+
+def _discreet(error: E) -> E:
+    """Take the parameters out of an error: they are texts of memories, and tracebacks end in logs."""
+    if isinstance(error, alchemy.StatementError):
+        error.hide_parameters, error.params = True, None
+    return error
+
+
 def _is_current(conn: Connection, tables: Tables) -> bool:
     return migrations.current(conn, tables.dialect) == migrations.HEAD
 
@@ -246,4 +268,3 @@ def _check(conn: Connection, tables: Tables) -> None:
 
 def _upgrade(conn: Connection, tables: Tables) -> list[str]:
     return migrations.upgrade(conn, tables.dialect)
-

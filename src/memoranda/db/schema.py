@@ -28,6 +28,8 @@ from sqlalchemy import (
 from memoranda.db.types import Json, Metadata, UTCDateTime
 
 if TYPE_CHECKING:
+    from sqlalchemy import FromClause
+
     from memoranda.db.dialects.base import Dialect
 
 MEMORY_TYPES = ("preference", "semantic", "episodic", "prospective", "procedural", "summary")
@@ -51,6 +53,9 @@ class Tables:
     dialect: "Dialect"
     metadata: MetaData
     memories: Table
+    one: "FromClause"
+    """The memories under another name, for a statement that looks from one row at others."""
+    other: "FromClause"
     memory_versions: Table
     memory_access: Table
     sources: Table
@@ -222,6 +227,8 @@ def declare(dialect: "Dialect") -> Tables:
         dialect=dialect,
         metadata=meta,
         memories=memories,
+        one=memories.alias("one"),
+        other=memories.alias("other"),
         memory_versions=memory_versions,
         memory_access=memory_access,
         sources=sources,

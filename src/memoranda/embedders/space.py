@@ -12,7 +12,7 @@ NONE = ""
 class VectorSpace:
     """Holds what the caller asked for until the store has said what its vectors were made by.
 
-    `settled` is False until then. Afterwards `embedder` is the one to use, or None with the reason in `problem`: a store
+    `settled` is False until then. Afterwards there is a `model`, or none and perhaps a `problem` that says why: a store
     whose embedder is not at hand still answers, from words.
     """
 

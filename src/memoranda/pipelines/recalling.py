@@ -1,4 +1,4 @@
-"""How a question is answered: embed it, gather candidates, rank them, hold them against the floor, fetch what is left."""
+"""How a question is answered: embed it, gather candidates, rank them, compare with the floor, fetch what is left."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

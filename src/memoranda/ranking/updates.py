@@ -18,6 +18,12 @@ ROUNDS = 2
 QUESTION_SHARE = 0.2
 """What saying the whole question adds to the likeness of two rows: they then answer it in other words."""
 SAME = 0.25
+LONGEST_STATEMENT = 60
+"""Terms."""
+SAME_TURN = 0.4
+"""Turns of a conversation about one thing are alike without correcting each other: more is asked of them."""
+SAME_PASSAGE = 0.8
+"""And of texts longer than a statement, which share many words anyway."""
 LEAST_ALIKE = 0.1
 """Two rows are about the same from this likeness on, whatever they say of the question."""
 LEAST_SCORE = 0.5
@@ -56,6 +62,10 @@ def lift_updates(query: Query, ranked: Sequence[Scored]) -> list[Scored]:
         if newer.happened_at <= older.happened_at or ranked[j].score < LEAST_SCORE * ranked[i].score:
             return False
         likeness = alike(older, newer)
+        if max(older.length, newer.length) > LONGEST_STATEMENT:
+            return likeness >= SAME_PASSAGE
+        if older.session or newer.session:
+            return likeness >= SAME_TURN
         return likeness >= LEAST_ALIKE and likeness + QUESTION_SHARE * answers(newer) >= SAME
 
     scores = [scored.score for scored in ranked]

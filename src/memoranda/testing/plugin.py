@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 PGBOUNCER_VARIABLE = "MEMORANDA_TEST_PGBOUNCER_URL"
 SKIP_REASON = "not applicable:"
 SCHEMA = "memoranda"
-# The version table says which revisions ran: it describes the tables that stay.
-KEPT_TABLES = ("alembic_version", "schema_version")
+# It says which revisions were applied: it describes the tables, which stay.
+KEPT_TABLES = ("version",)
 
 _run_folder = pytest.StashKey[Path]()
 _IN_WORKER = "memoranda_run_folder"

@@ -51,7 +51,7 @@ def dialect_for(backend: str, *, schema: str) -> "Dialect":
         return SqliteDialect()
     if backend == "postgresql":
         try:
-            import pgvector.sqlalchemy
+            import pgvector.sqlalchemy  # noqa: F401
             import psycopg  # noqa: F401
         except ImportError:
             raise ExtraMissing('Postgres needs its drivers: pip install "memoranda[postgres]"') from None

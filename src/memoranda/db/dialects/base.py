@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
-from memoranda.errors import MemorandaError
+from memoranda.errors import StoreError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,7 +93,7 @@ class Dialect(Protocol):
         """Say what must not run side by side inside one process."""
         ...
 
-    def translate(self, error: DBAPIError) -> MemorandaError | None:
+    def translate(self, error: DBAPIError) -> StoreError | None:
         """Return the error that names the remedy, or None for one that nobody foresaw."""
         ...
 
@@ -151,7 +151,9 @@ class Dialect(Protocol):
         """Set what the searching statements inside the block need."""
         ...
 
-    def text_leg(self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int) -> Select[Any]:
+    def text_leg(
+        self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
+    ) -> Select[Any]:
         """Return a statement for `id`, `score`: the rows that hold the words, best first; higher is better."""
         ...
 

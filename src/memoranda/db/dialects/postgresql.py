@@ -45,10 +45,10 @@ from memoranda.db.dialects.base import EXACT_LIMIT, EngineOptions, TextQuestion,
 from memoranda.errors import (
     ConfigurationError,
     ExtensionMissing,
-    MemorandaError,
     PermissionMissing,
     SchemaMissing,
     StoreBusy,
+    StoreError,
     StoreUnavailable,
 )
 
@@ -65,7 +65,9 @@ SEARCH = (
 """Category weighs A, content B; the cells come last, so that they move no position, and weigh D."""
 
 _EF_SEARCH = 200  # as many as the legs propose; pgvector's default of 40 would cut them short
-_LEAST_SHARE = 0.02  # of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then
+_LEAST_SHARE = (
+    0.02  # of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then
+)
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 
 _BUSY = {"55P03", "57014", "40P01", "53300"}  # lock not available, query cancelled, deadlock, too many connections
@@ -121,7 +123,7 @@ class PostgresqlDialect:
         """Let everything run side by side."""
         return "none"
 
-    def translate(self, error: DBAPIError) -> MemorandaError | None:
+    def translate(self, error: DBAPIError) -> StoreError | None:
         """Read the SQLSTATE."""
         state = getattr(error.orig, "sqlstate", None)
         if state in ("3F000", "42P01"):
@@ -130,15 +132,18 @@ class PostgresqlDialect:
             return ExtensionMissing()
         if state == "42501":
             return PermissionMissing(
-                f"The database user may not use the schema {self.schema!r}: grant USAGE on it, and SELECT, INSERT, UPDATE and "
-                "DELETE on its tables; to create it with `memoranda db upgrade` the user needs CREATE on the database."
+                f"The database user may not use the schema {self.schema!r}: grant USAGE on it, and SELECT, INSERT, "
+                "UPDATE and DELETE on its tables; to create it with `memoranda db upgrade` the user needs CREATE on "
+                "the database."
             )
         if state == "25006":
             return PermissionMissing("The database is read-only here: connect to the primary server to write.")
         if state in _BUSY:
             return StoreBusy()
         if error.connection_invalidated or state is None or state[:2] in ("08", "57", "28", "3D"):
-            reason = {"28": "the user name or password was refused", "3D": "the database does not exist"}.get((state or "")[:2])
+            reason = {"28": "the user name or password was refused", "3D": "the database does not exist"}.get(
+                (state or "")[:2]
+            )
             return StoreUnavailable(f"The database cannot be used: {reason}." if reason else None)
         return None
 
@@ -174,8 +179,8 @@ class PostgresqlDialect:
                 if getattr(error.orig, "sqlstate", None) == "42501":
                     raise ExtensionMissing() from error
                 raise ExtensionMissing(
-                    "The server does not offer the `vector` extension: install pgvector 0.6 or newer on the server, then "
-                    "have an administrator run `CREATE EXTENSION vector` in this database."
+                    "The server does not offer the `vector` extension: install pgvector 0.6 or newer on the server, "
+                    "then have an administrator run `CREATE EXTENSION vector` in this database."
                 ) from error
 
     def create_search(self, op: "Operations") -> None:
@@ -201,7 +206,8 @@ class PostgresqlDialect:
             return False
         found = conn.execute(
             text(
-                "SELECT c.reltuples FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class n ON n.oid = i.indexrelid "
+                "SELECT c.reltuples FROM pg_index i "
+                "JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class n ON n.oid = i.indexrelid "
                 "WHERE n.relname = :name AND n.relnamespace = CAST(:schema AS regnamespace) AND i.indisvalid"
             ),
             {"name": vector_index_name(model), "schema": f'"{self.schema}"'},
@@ -225,7 +231,9 @@ class PostgresqlDialect:
         finally:
             conn.exec_driver_sql("COMMIT")
 
-    def text_leg(self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int) -> Select[Any]:
+    def text_leg(
+        self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
+    ) -> Select[Any]:
         """Search the generated tsvector, starting from the cells; `ts_rank` is gated by the match."""
         m = tables.memories
         joined = {"any": " | ", "all": " & "}[question.match].join(question.terms)
@@ -267,7 +275,10 @@ class PostgresqlDialect:
         m = tables.memories
         return select(
             *(
-                select(func.count()).select_from(m).where(m.c.search.bool_op("@@")(_tsquery(f"({' | '.join(cells)}) & {term}"))).scalar_subquery()
+                select(func.count())
+                .select_from(m)
+                .where(m.c.search.bool_op("@@")(_tsquery(f"({' | '.join(cells)}) & {term}")))
+                .scalar_subquery()
                 for term in terms
             )
         )

@@ -19,19 +19,18 @@ from sqlalchemy import (
     Select,
     String,
     Table,
+    TableValuedAlias,
     UniqueConstraint,
     Uuid,
-    and_,
     bindparam,
     column,
     create_engine,
     event,
     func,
-    literal,
     literal_column,
     select,
     table,
-    text,
+    type_coerce,
 )
 from sqlalchemy import Dialect as AlchemyDialect
 from sqlalchemy.dialects.sqlite import insert
@@ -43,7 +42,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from memoranda.db.dialects.base import EngineOptions, TextQuestion, Upsert, VectorQuestion
 from memoranda.db.dialects.sqlite_vectors import VectorCache, unit
-from memoranda.errors import ConfigurationError, MemorandaError, PermissionMissing, StoreBusy, StoreUnavailable
+from memoranda.errors import ConfigurationError, PermissionMissing, StoreBusy, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -116,8 +115,7 @@ class SqliteDialect:
 
     def begin(self, conn: Connection, *, write: bool) -> None:
         """Begin at once for a write: two readers that both want to write would lose one of the two updates."""
-        driver = conn.connection.dbapi_connection
-        if isinstance(driver, sqlite3.Connection) and driver.in_transaction:
+        if getattr(conn.connection.dbapi_connection, "in_transaction", False):
             return  # the caller's engine has an event that begins
         conn.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
@@ -125,14 +123,14 @@ class SqliteDialect:
         """Share the one connection of a store in memory; queue up writes, for waiting in SQLite is a poll."""
         return "all" if isinstance(engine.pool, StaticPool) or _in_memory(engine.url) else "writes"
 
-    def translate(self, error: DBAPIError) -> MemorandaError | None:
+    def translate(self, error: DBAPIError) -> StoreError | None:
         """Read the error's code."""
         message = str(error.orig)
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreBusy("Another process holds the database file locked: try again.")
         if code == sqlite3.SQLITE_CANTOPEN:
-            return StoreUnavailable("The database file cannot be opened: check that its folder exists and may be written to.")
+            return StoreUnavailable("The database file cannot be opened: check that its folder exists and is writable.")
         if code == sqlite3.SQLITE_READONLY:
             return PermissionMissing("The database file is read-only: check the rights of the file and its folder.")
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
@@ -146,7 +144,7 @@ class SqliteDialect:
     # -- tables
 
     def key(self, *names: str) -> list[SchemaItem]:
-        """Number the rows, for full text needs it and a change of the file's layout must not; the columns are unique."""
+        """Number the rows, for full text needs numbers that VACUUM keeps; the columns are unique."""
         return [Column("n", Integer, primary_key=True), UniqueConstraint(*names)]
 
     def search_columns(self) -> list[SchemaItem]:
@@ -172,7 +170,8 @@ class SqliteDialect:
         remove = f"INSERT INTO {name}_fts({name}_fts, rowid, {columns}) VALUES ('delete', old.n, {old});"
         add = f"INSERT INTO {name}_fts(rowid, {columns}) VALUES (new.n, {new});"
         op.execute(
-            f"CREATE VIRTUAL TABLE {name}_fts USING fts5({columns}, content='{name}', content_rowid='n', tokenize='ascii')"
+            f"CREATE VIRTUAL TABLE {name}_fts USING fts5({columns}, "
+            f"content='{name}', content_rowid='n', tokenize='ascii')"
         )
         op.execute(f"CREATE TRIGGER {name}_fts_insert AFTER INSERT ON {name} BEGIN {add} END")
         op.execute(f"CREATE TRIGGER {name}_fts_delete AFTER DELETE ON {name} BEGIN {remove} END")
@@ -204,7 +203,9 @@ class SqliteDialect:
         """Set nothing."""
         yield
 
-    def text_leg(self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int) -> Select[Any]:
+    def text_leg(
+        self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
+    ) -> Select[Any]:
         """Search FTS5, starting from the cells."""
         m = tables.memories
         fts = table(f"{m.name}_fts", column("rowid", Integer))
@@ -224,17 +225,18 @@ class SqliteDialect:
     ) -> Select[Any]:
         """Compare every vector of the persona, then let SQL say which of the nearest may be seen."""
         m = tables.memories
+        owner, enough = (question.tenant, question.persona), 2 * limit
         found: list[tuple[str, float]] = []
-        pages = self.vectors.nearest(conn, tables, question.tenant, question.persona, question.model, question.vector)
-        for page in pages:
-            ids = [owner for owner, _ in page]
-            seen = set(conn.scalars(select(m.c.id).where(visible, self.ids_in(m.c.id, ids))))
-            found += [(owner.hex, score) for owner, score in page if owner in seen]
+        for page in self.vectors.nearest(conn, tables, owner, question.model, question.vector, enough):
+            listed = _listed([identifier for identifier, _ in page])
+            seen = set(conn.scalars(select(type_coerce(m.c.id, String)).where(visible, m.c.id.in_(listed))))
+            found += [(identifier, score) for identifier, score in page if identifier in seen]
             if len(found) >= limit:
                 break
-        rows = func.json_each(bindparam(None, json.dumps(found[:limit]), type_=String)).table_valued("key", "value")
+        rows = _json_rows(found[:limit])
         identifier = literal_column("json_extract(value, '$[0]')", Uuid)
-        return select(identifier.label("id"), literal_column("json_extract(value, '$[1]')", Float).label("score")).select_from(rows)
+        score = literal_column("json_extract(value, '$[1]')", Float)
+        return select(identifier.label("id"), score.label("score")).select_from(rows)
 
     def cosine_evidence(self, tables: "Tables", question: VectorQuestion) -> ColumnElement[Any]:
         """Fetch the vectors themselves."""
@@ -262,10 +264,21 @@ class SqliteDialect:
 
     def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
         """Send one JSON array."""
-        values = func.json_each(bindparam(None, json.dumps([i.hex for i in ids]), type_=String)).table_valued("value")
-        return column.in_(select(values.c.value))
+        return column.in_(_listed([identifier.hex for identifier in ids]))
+
+
+def _json_rows(values: Sequence[Any]) -> TableValuedAlias:
+    return func.json_each(bindparam(None, json.dumps(values), type_=String)).table_valued("value")
+
+
+def _listed(values: Sequence[str]) -> Select[Any]:
+    return select(_json_rows(values).c.value)
 
 
 def _in_memory(url: URL) -> bool:
-    return not url.database or url.database == ":memory:" or "mode=memory" in url.database or url.query.get("mode") == "memory"
-
+    return (
+        not url.database
+        or url.database == ":memory:"
+        or "mode=memory" in url.database
+        or url.query.get("mode") == "memory"
+    )

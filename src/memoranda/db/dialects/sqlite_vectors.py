@@ -1,7 +1,7 @@
 """Exact vector search for SQLite: the vectors of a persona as one matrix in memory, one product a question.
 
-A matrix only grows: rows that were replaced or deleted stay in it, and SQL decides afterwards which of the nearest may be
-seen. What other processes write is read from the table before every search, by row number.
+A matrix only grows: rows that were replaced or deleted stay in it, and SQL decides afterwards which of the nearest may
+be seen. What other processes write is read from the table before every search, by row number.
 """
 
 from collections import OrderedDict
@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from threading import Lock, RLock
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, String, select, type_coerce
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,13 +33,13 @@ class _Matrix:
     lock: Lock = field(default_factory=Lock)
     rows: int = 0
     seen: int = 0
-    owners: list[UUID] = field(default_factory=list)
+    owners: list[str] = field(default_factory=list)
     values: "NDArray[np.float32]" = field(init=False)
 
     def __post_init__(self) -> None:
         self.values = np.empty((_FIRST_CAPACITY, self.dimensions), np.float32)
 
-    def append(self, owners: list[UUID], vectors: "NDArray[np.float32]") -> None:
+    def append(self, owners: list[str], vectors: "NDArray[np.float32]") -> None:
         needed = self.rows + len(owners)
         if needed > len(self.values):
             grown = np.empty((max(needed, 2 * len(self.values)), self.dimensions), np.float32)
@@ -66,15 +65,31 @@ class VectorCache:
         self._lock = RLock()
 
     def nearest(
-        self, conn: Connection, tables: "Tables", tenant: str, persona: str, model: str, query: "NDArray[np.float32]"
-    ) -> Iterator[list[tuple[UUID, float]]]:
-        """Yield the rows of a persona in pages, nearest first, each with its cosine."""
+        self,
+        conn: Connection,
+        tables: "Tables",
+        owner: tuple[str, str],
+        model: str,
+        query: "NDArray[np.float32]",
+        first: int,
+    ) -> Iterator[list[tuple[str, float]]]:
+        """Yield the rows of a persona in pages, nearest first: ids in hexadecimal, each with its cosine.
+
+        Args:
+            conn: A connection inside a transaction.
+            tables: The store's tables.
+            owner: Tenant and persona.
+            model: Which vectors to compare with.
+            query: The vector to compare.
+            first: How many rows the first page has; the next ones grow.
+        """
+        tenant, persona = owner
         matrix = self._matrix((tenant, persona, model), len(query))
         with matrix.lock:
             self._refresh(conn, tables, tenant, persona, model, matrix)
             owners, values = matrix.owners, matrix.values[: matrix.rows]
         scores = values @ unit(query)
-        done, page = 0, 1024
+        done, page = 0, first
         while done < len(scores):
             end = min(len(scores), done + page)
             # The best `end` rows, in order; the ones of earlier pages come first again and are cut off.
@@ -104,10 +119,12 @@ class VectorCache:
         own = (v.c.tenant == tenant, v.c.persona == persona, v.c.kind == "memory", v.c.model == model)
         while True:
             rows = conn.execute(
-                select(v.c.n, v.c.owner, v.c.vector).where(*own, v.c.n > matrix.seen).order_by(v.c.n).limit(_PAGE)
+                select(v.c.n, type_coerce(v.c.owner, String), v.c.vector)
+                .where(*own, v.c.n > matrix.seen)
+                .order_by(v.c.n)
+                .limit(_PAGE)
             ).all()
             if not rows:
                 return
-            matrix.append([row.owner for row in rows], np.stack([row.vector for row in rows]))
+            matrix.append([row[1] for row in rows], np.stack([row.vector for row in rows]))
             matrix.seen = rows[-1].n
-

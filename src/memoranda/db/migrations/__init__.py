@@ -22,7 +22,9 @@ HEAD = REVISIONS[-1]
 
 def version_table(dialect: "Dialect") -> Table:
     """Return the table whose one row names the newest revision that was applied."""
-    return Table(f"{dialect.prefix}version", MetaData(schema=dialect.schema), Column("revision", String, primary_key=True))
+    return Table(
+        f"{dialect.prefix}version", MetaData(schema=dialect.schema), Column("revision", String, primary_key=True)
+    )
 
 
 def current(conn: Connection, dialect: "Dialect") -> str | None:

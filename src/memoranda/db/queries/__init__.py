@@ -1,1 +1,1 @@
-"""Every statement, as plain functions `fn(conn, tables, ...)`: they do not commit, await, call models or read the clock."""
+"""Every statement, as plain functions `fn(conn, tables, ...)`: no commit, no await, no model, no clock."""

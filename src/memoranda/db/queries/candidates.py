@@ -165,7 +165,7 @@ def _with_evidence(
     chosen = proposed
     if question.ranking.neighbours:
         reach = question.ranking.neighbours
-        one, other = m.alias("one"), m.alias("other")
+        one, other = tables.one, tables.other
         beside = (
             select(other.c.id)
             .select_from(proposed)
@@ -229,4 +229,3 @@ def _ranks(scores: Sequence[float | None]) -> list[int | None]:
     for place, score in enumerate(ordered, 1):
         places.setdefault(score, place)
     return [None if score is None else places[score] for score in scores]
-

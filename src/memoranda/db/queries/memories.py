@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, tuple_, union, update
+from sqlalchemy import ColumnElement, Connection, Table, func, insert, select, tuple_, union, update
 
 from memoranda.db.queries import projects, rows
 from memoranda.db.queries.visibility import holding, narrowed, visible
@@ -22,7 +22,12 @@ _ROWS_PER_STATEMENT = 500  # of some 35 parameters each: SQLite takes 32,766 in 
 
 
 def add(
-    conn: Connection, tables: Tables, drafts: Sequence[Draft], vectors: Sequence[Any], model: str | None, setting: Setting
+    conn: Connection,
+    tables: Tables,
+    drafts: Sequence[Draft],
+    vectors: Sequence[Any],
+    model: str | None,
+    setting: Setting,
 ) -> list[tuple[Memory, bool]]:
     """Store drafts with their sources and vectors; an exact duplicate gives back the row that is already there.
 
@@ -137,7 +142,7 @@ def _add_vectors(conn: Connection, tables: Tables, pairs: Sequence[tuple[Memory,
 # -- looking up
 
 
-def _identified(m: Any, identifier: UUID | str) -> ColumnElement[bool]:
+def _identified(m: Table, identifier: UUID | str) -> ColumnElement[bool]:
     return m.c.id == identifier if isinstance(identifier, UUID) else m.c.short_id == identifier
 
 
@@ -201,8 +206,8 @@ def record(conn: Connection, tables: Tables, setting: Setting, identifier: UUID 
             )
             for row in versions
         ),
-        access_count=access.count if access else 0,
-        last_accessed_at=access.last_accessed_at if access else None,
+        access_count=access[0] if access else 0,
+        last_accessed_at=access[1] if access else None,
     )
 
 
@@ -315,8 +320,8 @@ def supersede(
 ) -> tuple[Memory, bool, Memory]:
     """Store what replaces a memory and close the old one's window, which stays in the history.
 
-    The new memory inherits what the caller leaves out: type, category, importance, project, audience and subject. The old
-    one holds until the new one begins: its `valid_from`, else its event time, else now.
+    The new memory inherits what the caller leaves out: type, category, importance, project, audience and subject. The
+    old one holds until the new one begins: its `valid_from`, else its event time, else now.
 
     Returns:
         The new memory, whether it was stored by this call, and the old one as it is now.
@@ -344,9 +349,7 @@ def supersede(
     # The old row lets go of its key first, for the new one may say the same words.
     m = tables.memories
     conn.execute(
-        update(m)
-        .where(m.c.tenant == old.tenant, m.c.persona == old.persona, m.c.id == old.id)
-        .values(dedupe_key=None)
+        update(m).where(m.c.tenant == old.tenant, m.c.persona == old.persona, m.c.id == old.id).values(dedupe_key=None)
     )
     completed: MemoryFields = {**inherited, **fields}
     [(new, created)] = add(conn, tables, [draft(content, completed, setting)], [vector], model, setting)
@@ -439,4 +442,3 @@ def count_access(conn: Connection, tables: Tables, setting: Setting, ids: Sequen
             for memory_id in sorted(ids)
         ],
     )
-

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Column, FromClause, Row
+from sqlalchemy import ColumnElement, FromClause, Row
 
 from memoranda import metadata
 from memoranda.drafts import Draft
@@ -14,7 +14,7 @@ from memoranda.scope import project_key
 FIELDS = tuple(field.name for field in fields(Memory))
 
 
-def columns(m: FromClause) -> list[Column[Any]]:
+def columns(m: FromClause) -> list[ColumnElement[Any]]:
     """Return the columns a record is made of."""
     return [m.c[name] for name in FIELDS]
 

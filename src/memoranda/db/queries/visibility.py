@@ -11,7 +11,9 @@ from memoranda.policies import VisibilityPolicy
 from memoranda.scope import Scope, project_key
 
 
-def visible(tables: Tables, scope: Scope, policy: VisibilityPolicy, rows: FromClause | None = None) -> ColumnElement[bool]:
+def visible(
+    tables: Tables, scope: Scope, policy: VisibilityPolicy, rows: FromClause | None = None
+) -> ColumnElement[bool]:
     """Return the predicate every read, correction and look-up of memories carries.
 
     An author sees their own rows. Others see a row only if it is shared with a project they are a member of. Without a

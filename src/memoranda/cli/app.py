@@ -1,0 +1,96 @@
+"""The commands put together, and the boundary at which every error becomes one line and an exit code."""
+
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from memoranda import __version__
+from memoranda.cli import database, demo, reading, writing
+from memoranda.cli.exits import EPILOG, INTERRUPTED, REFUSED, complain, report
+from memoranda.errors import MemorandaError
+
+
+class CommandLine(TyperGroup):
+    """The group of all commands: runs one, and ends the process with its exit code."""
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        """Run a command; takes what Typer's groups take."""
+        given = options.get("args", args[0] if args else None)
+        words = sys.argv[1:] if given is None else list(given)
+        as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+        options["standalone_mode"] = False
+        try:
+            code = super().main(*args, **options)
+        except typer.Abort:
+            code = INTERRUPTED
+        except MemorandaError as error:
+            code = report(error, as_json=as_json)
+        except Exception as error:
+            # Typer brings its own copy of Click or uses the installed one: usage errors are told by what they can do.
+            if not hasattr(error, "format_message"):
+                raise
+            code = complain(_with_help(error), kind="UsageError", code=REFUSED, as_json=as_json)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _with_help(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" Try: {context.command_path} --help" if context else ""
+    return f"{error.format_message().rstrip('.')}.{hint}"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"memoranda {__version__}")
+        raise typer.Exit()
+
+
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Long-term memory for agents: write memories, correct them, and ask.
+
+    Every command takes --url (or MEMORANDA_URL) and prints JSON with --json. Start with `memoranda demo`.
+    """
+    _help_if_alone(context)
+
+
+def start_database(context: typer.Context) -> None:
+    """Create, upgrade and check the tables."""
+    _help_if_alone(context)
+
+
+def _help_if_alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        if text := context.get_help():  # Rich prints by itself
+            print(text)
+        raise typer.Exit()
+
+
+_SETTINGS: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
+
+_db = typer.Typer(**_SETTINGS)
+_db.callback(invoke_without_command=True, epilog=EPILOG)(start_database)
+for _verb in (database.upgrade, database.current, database.check, database.index):
+    _db.command(epilog=EPILOG)(_verb)
+
+app = typer.Typer(cls=CommandLine, **_SETTINGS)
+app.callback(invoke_without_command=True, epilog=EPILOG)(start)
+for _name, _verb in (
+    ("demo", demo.demo),
+    ("write", writing.write),
+    ("supersede", writing.supersede),
+    ("recall", reading.recall),
+    ("get", reading.get),
+    ("history", reading.history),
+    ("list", reading.list_memories),
+    ("delete", writing.delete),
+    ("stats", reading.stats),
+):
+    app.command(_name, epilog=EPILOG)(_verb)
+app.add_typer(_db, name="db")

@@ -1,0 +1,7 @@
+"""Placeholder."""
+from memoranda.cli.options import command, store, Store
+
+@command(store)
+def demo(store: Store) -> int:
+    """Show it."""
+    return 0

@@ -1,0 +1,255 @@
+"""What the commands print: tables for people, one JSON document for scripts.
+
+Memories are other people's text. Nothing in them is read as markup, and no control character of theirs reaches the
+terminal, where it could move the cursor or hide what follows.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, TextIO
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from memoranda.records import Hit, Memory, MemoryRecord, Recall, Statistics
+
+# C0 without tab and newline, DEL, C1, and the marks that turn the direction of writing.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_KIND_WIDTH = 14
+
+
+# -- JSON
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON document."""
+    print(json.dumps(jsonable(document), ensure_ascii=False, indent=2))
+
+
+def jsonable(value: Any) -> Any:
+    """Return the JSON form of a record: the keys are its fields, moments are ISO 8601, metadata is as it is stored."""
+    if is_dataclass(value) and not isinstance(value, type):
+        items = {item.name: getattr(value, item.name) for item in fields(value)}
+        return {name: _metadata(item) if name == "metadata" else jsonable(item) for name, item in items.items()}
+    if isinstance(value, Mapping):
+        return {str(name): jsonable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if isinstance(value, date):  # a datetime is one too
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _metadata(metadata: Mapping[str, Any]) -> Any:
+    from memoranda.metadata import encode
+
+    return encode(dict(metadata))
+
+
+def recall_document(query: str, recall: "Recall") -> dict[str, Any]:
+    """Return the JSON document of a recall; what was below the floor is no part of it."""
+    return {
+        "query": query,
+        "hits": [{"rank": rank, **jsonable(hit)} for rank, hit in enumerate(recall, start=1)],
+        "abstained": recall.abstained,
+        "reason": recall.reason,
+        "degraded": recall.degraded,
+    }
+
+
+# -- tables
+
+
+def console(file: TextIO | None = None) -> "Console":
+    """Return a console that prints text as it is: no markup, no emoji codes, no guesses at what is a number."""
+    from rich.console import Console
+
+    return Console(file=file or sys.stdout, markup=False, emoji=False, highlight=False)
+
+
+def plain(text: str) -> str:
+    """Return a text without anything that a terminal would obey."""
+    return _CONTROL.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line without anything that a terminal would obey."""
+    return _CONTROL.sub("\ufffd", " ".join(text.split()))
+
+
+def styled(text: str, style: str = "") -> "Text":
+    """Return a text for a console."""
+    from rich.text import Text
+
+    return Text(text, style=style)
+
+
+def _table(*columns: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", expand=False)
+    for name in columns:
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    return table
+
+
+def _label(memory: "Memory") -> str:
+    return one_line(memory.category or memory.type)
+
+
+def _marks(memory: "Memory") -> str:
+    """Return what must not be overlooked about a memory, to stand before its text."""
+    status = f"[{memory.status}] " if memory.status != "active" else ""
+    return status + (f"@{one_line(memory.project)} " if memory.project else "")
+
+
+def _titled(memory: "Memory") -> str:
+    return f"{memory.title}: {memory.content}" if memory.title else memory.content
+
+
+def memories_table(memories: Iterable["Memory"]) -> "Table":
+    """Return a line a memory, cut to the width of the terminal."""
+    table = _table("id", "day", "imp", "kind")
+    table.columns[3].max_width = _KIND_WIDTH
+    table.add_column("memory", no_wrap=True, overflow="ellipsis", ratio=1)
+    for memory in memories:
+        text = styled(_marks(memory), "dim").append(one_line(_titled(memory)), style="not dim")
+        table.add_row(
+            styled(memory.short_id, "cyan"),
+            memory.day.isoformat(),
+            styled(str(memory.importance)),
+            styled(_label(memory)),
+            text,
+        )
+    return table
+
+
+def history_table(memories: Iterable["Memory"]) -> "Table":
+    """Return what replaced what, oldest first, with the time each held."""
+    table = _table("id", "status", "held from", "until")
+    table.add_column("memory", overflow="fold", ratio=1)
+    for memory in memories:
+        since = memory.valid_from or memory.event_time or memory.created_at
+        table.add_row(
+            styled(memory.short_id, "cyan"),
+            styled(memory.status, "green" if memory.status == "active" else "yellow"),
+            _day(since),
+            _day(memory.valid_to) if memory.valid_to else "",
+            styled(one_line(_titled(memory))),
+        )
+    return table
+
+
+def hits_table(hits: Sequence["Hit"]) -> "Table":
+    """Return the hits with their confidence (0..1, higher is surer), each with its reasons below its text."""
+    table = _table("#", "id", "conf", "day")
+    table.add_column("memory, and why it is here", overflow="fold", ratio=1)
+    for rank, hit in enumerate(hits, start=1):
+        memory = hit.memory
+        text = styled(_marks(memory), "dim").append(one_line(_titled(memory)), style="not dim")
+        if hit.reasons:
+            text.append(f"\n{one_line('; '.join(hit.reasons))}", style="dim italic")
+        table.add_row(
+            str(rank), styled(memory.short_id, "cyan"), f"{hit.confidence:.2f}", memory.day.isoformat(), text
+        )
+    return table
+
+
+def pairs_table(pairs: Iterable[tuple[str, Any]]) -> "Table":
+    """Return names and values below each other; what is None or empty is left out."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None and value != "":
+            table.add_row(name, styled(plain(value if isinstance(value, str) else str(value))))
+    return table
+
+
+def record_table(record: "MemoryRecord") -> "Table":
+    """Return everything about a memory, its text wrapped and not cut."""
+    memory = record.memory
+    pairs: list[tuple[str, Any]] = [
+        ("id", f"{memory.short_id}  {memory.id}"),
+        ("title", memory.title),
+        ("text", memory.content),
+        ("status", memory.status),
+        ("type", memory.type),
+        ("category", memory.category),
+        ("importance", f"{memory.importance} of 10"),
+        ("confidence", f"{memory.confidence} of 10"),
+        ("core", "yes" if memory.core else None),
+        ("day", memory.day.isoformat()),
+        ("event time", _moment(memory.event_time)),
+        ("valid from", _moment(memory.valid_from)),
+        ("valid to", _moment(memory.valid_to)),
+        ("about", memory.about),
+        ("author", f"{memory.author} ({memory.audience})" if memory.author else None),
+        ("project", memory.project),
+        ("space", memory.space),
+        ("session", memory.session and f"{memory.session} #{memory.position}"),
+        ("metadata", json.dumps(_metadata(memory.metadata), ensure_ascii=False) if memory.metadata else None),
+        ("stored", _moment(memory.created_at)),
+    ]
+    for source in record.sources:
+        parts = [source.type, source.channel and f"via {source.channel}", source.actor and f"by {source.actor}"]
+        excerpt = f": {one_line(source.excerpt)}" if source.excerpt else ""
+        pairs.append(("source", " ".join(part for part in parts if part) + excerpt))
+    pairs += [("replaces", _reference(old)) for old in record.supersedes]
+    if record.superseded_by:
+        pairs.append(("replaced by", _reference(record.superseded_by)))
+    pairs += [
+        ("version", f"{version.version}, until {version.change} on {_moment(version.changed_at)}")
+        for version in record.versions
+    ]
+    if record.access_count:
+        pairs.append(("recalled", f"{record.access_count} times, last {_moment(record.last_accessed_at)}"))
+    return pairs_table(pairs)
+
+
+def statistics_table(statistics: "Statistics") -> "Table":
+    """Return how much a scope holds."""
+
+    def counts(found: Mapping[str, int]) -> str:
+        return ", ".join(f"{name or '(none)'} {count:,}" for name, count in sorted(found.items()))
+
+    days = [day.isoformat() for day in (statistics.first_day, statistics.last_day) if day]
+    return pairs_table(
+        [
+            ("memories", f"{statistics.memories:,}"),
+            ("by status", counts(statistics.by_status)),
+            ("by type", counts(statistics.by_type)),
+            ("by category", counts(statistics.by_category)),
+            ("found by meaning", f"{statistics.vectors:,}"),
+            ("by another embedder", f"{statistics.other_vectors:,}" if statistics.other_vectors else None),
+            ("days", " to ".join(days)),
+            ("embedder", statistics.embedder or "none: found by words only"),
+        ]
+    )
+
+
+def _reference(memory: "Memory") -> str:
+    return f"{memory.short_id}  {one_line(_titled(memory))}"
+
+
+def _day(moment: datetime) -> str:
+    return moment.date().isoformat()
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return moment.strftime("%Y-%m-%d %H:%M UTC") if moment else None
+
+
+def show(renderable: "RenderableType") -> None:
+    """Print a table on standard output."""
+    console().print(renderable)
