@@ -99,7 +99,7 @@ class Persona:
 
 
 def _statistics(context: Context) -> Steps[Statistics]:
-    yield from opened(context.space)
+    yield from opened(context)
     return (yield from read(store.statistics, context.setting(), context.space.model))
 
 

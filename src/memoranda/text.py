@@ -19,6 +19,8 @@ from memoranda.compounds import ASCII_SCAN, SCAN, asked, indexed
 from memoranda.errors import ConfigurationError
 from memoranda.stop_words import STOP_CHARACTERS, STOP_PAIRS, STOP_WORDS
 
+TERMS_VERSION = 1
+"""Recorded in a store when it is made; raised when the same text would give other terms."""
 MAX_POSITIONS = 16_000
 """Terms indexed of one text: Postgres numbers positions up to 16,383."""
 MAX_TERM_BYTES = 500_000

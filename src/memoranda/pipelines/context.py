@@ -9,16 +9,16 @@ from memoranda.db.queries import store
 from memoranda.drafts import Setting
 from memoranda.effects import Steps, embed, read, write
 from memoranda.embedders.space import VectorSpace
-from memoranda.errors import EmbedderUnavailable, NotAllowed
+from memoranda.errors import ConfigurationError, EmbedderUnavailable, NotAllowed
 from memoranda.policies import Policies
 from memoranda.protocols import Clock, Purpose
 from memoranda.scope import Scope
-from memoranda.text import Tokenizer
+from memoranda.text import TERMS_VERSION, Tokenizer
 
 if TYPE_CHECKING:
     from memoranda.effects import VectorList
 
-_EMBEDDER = "embedder"
+_EMBEDDER, _WORDS = "embedder", "words"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +56,25 @@ class Context:
         return self.setting()
 
 
-def opened(space: VectorSpace) -> Steps[None]:
-    """Learn from the store which embedder it was made with; a new store is made with the caller's."""
+def opened(context: Context) -> Steps[None]:
+    """Learn from the store how it was made; a new store is made as the caller says.
+
+    Raises:
+        EmbedderMismatch: its vectors were made by another embedder than the one the caller chose.
+        ConfigurationError: its words were indexed in another language.
+    """
+    space, language = context.space, context.tokenizer.language
     if space.settled:
         return
-    stored = yield from read(store.setting_of, _EMBEDDER)
-    if stored is None:
-        stored = yield from write(store.settle, _EMBEDDER, space.proposed)
-    space.settle(stored)
+    made = yield from read(store.settings)
+    if _EMBEDDER not in made:
+        words = {"language": language, "version": TERMS_VERSION}
+        made = yield from write(store.settle, {_EMBEDDER: space.proposed, _WORDS: words})
+    if made[_WORDS]["language"] != language:
+        raise ConfigurationError(
+            f"This store's words were indexed in {made[_WORDS]['language']}: open it with that language."
+        )
+    space.settle(made[_EMBEDDER])
 
 
 def vectors_of(

@@ -48,7 +48,7 @@ def recall(context: Context, query: str, limit: int | None, fields: Mapping[str,
     wanted = checked_limit(limit, context.policies.limit)
     filters = filtering.check(fields, context.zone, project=context.scope.project)
     setting, text = context.setting(), clean(query)
-    yield from opened(context.space)
+    yield from opened(context)
     vectors: VectorList | list[None] = [None]
     why: str | None = None
     if text.strip():
@@ -122,7 +122,7 @@ def nearest(context: Context, content: str, project: str | None) -> Steps[Hit | 
     if not isinstance(content, str) or not content.strip():
         raise InvalidInput("content must be a string that is not empty", field="content")
     setting, text = context.setting(), clean(content)
-    yield from opened(context.space)
+    yield from opened(context)
     [vector], _ = yield from vectors_of(context, [text], "text")
     question = Question(
         text=text,

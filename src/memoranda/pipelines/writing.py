@@ -21,7 +21,7 @@ def write_many(context: Context, items: Iterable[str | Mapping[str, Any]]) -> St
     drafts = [draft(text, fields, setting, index=index) for index, (text, fields) in enumerate(checked)]
     if not drafts:
         return []
-    yield from opened(context.space)
+    yield from opened(context)
     vectors, degraded = yield from vectors_of(context, [item.text for item in drafts], "text")
     stored = yield from write(memories.add, drafts, vectors, context.space.model, setting)
     return [Written(memory=memory, created=created, degraded=degraded) for memory, created in stored]
@@ -41,7 +41,7 @@ def write_one(context: Context, content: str, fields: Mapping[str, Any]) -> Step
     """Check, embed and store one memory."""
     setting = context.writing()
     item = draft(*check(content, fields), setting)
-    yield from opened(context.space)
+    yield from opened(context)
     vectors, degraded = yield from vectors_of(context, [item.text], "text")
     [(memory, created)] = yield from write(memories.add, [item], vectors, context.space.model, setting)
     return Written(memory=memory, created=created, degraded=degraded)
@@ -51,7 +51,7 @@ def supersede(context: Context, identifier: UUID | str, content: str, fields: Ma
     """Check and embed the new memory, then store it and close the old one in one transaction."""
     setting = context.writing()
     text, parsed = check(content, fields)
-    yield from opened(context.space)
+    yield from opened(context)
     # Drafted once for the text that is embedded, and once more when the old row is known that it inherits from.
     embedded = embedded_text(draft(text, cast(Any, {**parsed, "audience": "private"}), setting).memory)
     [vector], degraded = yield from vectors_of(context, [embedded], "text")

@@ -58,8 +58,9 @@ class PostgresServer:
     Only `start` needs the wheel. `stop` ends the process that this folder names as its own, and nothing else.
     """
 
-    def __init__(self, folder: Path, *, wheel: str | None = None) -> None:
+    def __init__(self, folder: Path, *, wheel: str | None = None, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
+        self.settings = _SETTINGS | dict(settings or {}) | {"unix_socket_directories": str(folder)}
         self.wheel = wheel or os.environ.get(WHEEL_VARIABLE) or DEFAULT_WHEEL
 
     @property
@@ -97,12 +98,11 @@ class PostgresServer:
             done = subprocess.run(command, capture_output=True, text=True, **self._as_user())
             if done.returncode:
                 raise PostgresUnavailable(f"initdb of {self.wheel} failed: {done.stderr.strip()}")
-        settings = _SETTINGS | {"unix_socket_directories": str(self.folder)}
         command = [
             str(binaries / "postgres"),
             "-D",
             str(data),
-            *(f"--{name}={value}" for name, value in settings.items()),
+            *(f"--{name}={value}" for name, value in self.settings.items()),
         ]
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
@@ -210,10 +210,12 @@ def new_folder() -> Path:
 
 
 @contextlib.contextmanager
-def temporary_server(*, wheel: str | None = None) -> Iterator[PostgresServer]:
-    """Start a server of one's own; stop it and remove its folder at the end."""
+def temporary_server(
+    *, wheel: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[PostgresServer]:
+    """Start a server of one's own, with settings of one's own; stop it and remove its folder at the end."""
     folder = new_folder()
-    server = PostgresServer(folder, wheel=wheel)
+    server = PostgresServer(folder, wheel=wheel, settings=settings)
     try:
         server.start(guardian=os.getpid())
         yield server

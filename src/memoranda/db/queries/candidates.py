@@ -9,7 +9,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal_column, null, select, union
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Select,
+    and_,
+    cast,
+    func,
+    literal_column,
+    null,
+    select,
+    union_all,
+)
 
 from memoranda.candidates import Candidate, Query
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
@@ -158,16 +170,19 @@ def _with_evidence(
 ) -> Select[Any]:
     """Join what the legs propose, and what stands beside it, with everything a ranker looks at."""
     m, v, scope = tables.memories, tables.vectors, question.scope
-    by_words = None if text_leg is None else text_leg.cte("by_words")
-    by_meaning = None if vector_leg is None else vector_leg.cte("by_meaning")
-    legs = [leg for leg in (by_words, by_meaning) if leg is not None]
-    proposed = union(*(select(leg.c.id) for leg in legs)).cte("proposed")
-    chosen = proposed
+    none = cast(null(), Float)
+    parts: list[Select[Any]] = []
+    if text_leg is not None:
+        by_words = text_leg.cte("by_words")
+        parts.append(select(by_words.c.id, by_words.c.score.label("text_score"), none.label("dense_score")))
+    if vector_leg is not None:
+        by_meaning = vector_leg.cte("by_meaning")
+        parts.append(select(by_meaning.c.id, none.label("text_score"), by_meaning.c.score.label("dense_score")))
     if question.ranking.neighbours:
-        reach = question.ranking.neighbours
-        one, other = tables.one, tables.other
+        proposed = union_all(*parts).cte("proposed")
+        reach, one, other = question.ranking.neighbours, tables.one, tables.other
         beside = (
-            select(other.c.id)
+            select(other.c.id, none.label("text_score"), none.label("dense_score"))
             .select_from(proposed)
             .join(one, and_(one.c.tenant == scope.tenant, one.c.persona == scope.persona, one.c.id == proposed.c.id))
             .join(
@@ -179,17 +194,20 @@ def _with_evidence(
             )
             .where(one.c.session != "", other.c.session != "", _wanted(tables, question, other))
         )
-        chosen = union(select(proposed.c.id), beside).cte("chosen")
+        parts = [select(proposed.c.id, proposed.c.text_score, proposed.c.dense_score), beside]
+    every = union_all(*parts).subquery("every")
+    # One row an id: each leg speaks of it once at most, and a row may stand beside several.
+    chosen = (
+        select(
+            every.c.id,
+            func.max(every.c.text_score).label("text_score"),
+            func.max(every.c.dense_score).label("dense_score"),
+        )
+        .group_by(every.c.id)
+        .cte("chosen")
+    )
     joined = chosen.join(m, and_(m.c.tenant == scope.tenant, m.c.persona == scope.persona, m.c.id == chosen.c.id))
-    text_score: ColumnElement[Any] = null()
-    dense_score: ColumnElement[Any] = null()
     evidence: ColumnElement[Any] = null()
-    if by_words is not None:
-        joined = joined.outerjoin(by_words, by_words.c.id == m.c.id)
-        text_score = by_words.c.score
-    if by_meaning is not None:
-        joined = joined.outerjoin(by_meaning, by_meaning.c.id == m.c.id)
-        dense_score = by_meaning.c.score
     if vectors is not None:
         joined = joined.outerjoin(
             v,
@@ -216,8 +234,8 @@ def _with_evidence(
         m.c.valid_from,
         m.c.session,
         m.c.position,
-        text_score.label("text_score"),
-        dense_score.label("dense_score"),
+        chosen.c.text_score,
+        chosen.c.dense_score,
         evidence.label("evidence"),
     ).select_from(joined)
 

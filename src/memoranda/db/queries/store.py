@@ -37,14 +37,14 @@ def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | 
     )
 
 
-def setting_of(conn: Connection, tables: Tables, key: str) -> Any:
-    """Return a setting of the store, None when it was never made."""
+def settings(conn: Connection, tables: Tables) -> dict[str, Any]:
+    """Return how the store was made, by name; empty for a new one."""
     s = tables.settings
-    return conn.scalar(select(s.c.value).where(s.c.key == key))
+    return {row.key: row.value for row in conn.execute(select(s.c.key, s.c.value))}
 
 
-def settle(conn: Connection, tables: Tables, key: str, value: Any) -> Any:
-    """Make a setting unless there is one already, and return the one that stands."""
-    s = tables.settings
-    conn.execute(tables.dialect.insert(s).values(key=key, value=value).on_conflict_do_nothing())
-    return setting_of(conn, tables, key)
+def settle(conn: Connection, tables: Tables, values: dict[str, Any]) -> dict[str, Any]:
+    """Make the settings that are not made yet, and return the ones that stand."""
+    rows = [{"key": key, "value": value} for key, value in values.items()]
+    conn.execute(tables.dialect.insert(tables.settings).on_conflict_do_nothing(), rows)
+    return settings(conn, tables)

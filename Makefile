@@ -1,0 +1,62 @@
+# Needs Python 3.11 or newer and make. The first run builds .venv, later runs reuse it.
+#   make demo PYTHON=python3.13     another interpreter (only read when .venv is built)
+#   make test ARGS="-k recall -x"   arguments for pytest
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Unpacked modules are compiled when they are first imported: half the time of the installation.
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile
+DISTRIBUTIONS := pyproject.toml integrations/langchain/pyproject.toml integrations/llama-index/pyproject.toml
+SOURCES := src tests integrations .ci
+TYPED := src tests integrations/langchain/langchain_memoranda integrations/llama-index/llama_index
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format clean
+
+help:
+	@echo "make demo    store, correct and recall a few memories in the terminal (offline, SQLite)"
+	@echo "make test    run every test of the three distributions, on SQLite and on Postgres"
+	@echo "make lint    ruff and mypy"
+	@echo "make format  let ruff rewrite the layout and the order of imports"
+	@echo "make clean   remove .venv, builds and caches"
+
+demo: $(VENV)/.demo
+	@$(BIN)/memoranda demo $(ARGS)
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy $(TYPED)
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+clean:
+	rm -rf $(VENV) build dist integrations/*/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	@echo "installing the engine with the demo's extras into $(VENV)"
+	@$(PIP) -e ".[cli,local]"
+	@touch $@
+
+$(VENV)/.test: $(DISTRIBUTIONS) | $(BIN)/python
+	@echo "installing the three distributions and the test requirements into $(VENV)"
+	@$(PIP) -e ".[test]" -e integrations/langchain -e integrations/llama-index
+	@touch $(VENV)/.demo $@
+
+$(BIN)/python:
+	@for python in $(PYTHON) $(if $(PYTHON),,python3 python3.14 python3.13 python3.12 python3.11); do \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "Memoranda needs Python 3.11 or newer$(if $(PYTHON),; $(PYTHON) is not,: none was found. Name one with PYTHON=...)" >&2; exit 1; \
+	fi; \
+	echo "building $(VENV) with $$("$$found" --version)"; \
+	"$$found" -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "This Python cannot build environments: install its venv module (Debian: python3-venv)." >&2; exit 1; }

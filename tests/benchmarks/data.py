@@ -1,0 +1,171 @@
+"""Read the public evaluation sets from a folder: what is to be remembered, and what is asked of it.
+
+The sets are not part of this project and may not become part of it; their README says where they come from. Every
+loader returns one `DataSet`: memories by scope, in order, and the questions with the scope they are asked of.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+
+class DataMissing(Exception):
+    """The folder does not hold the set that was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One memory of a set."""
+
+    id: str
+    text: str
+    when: datetime
+    session: str = ""
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question, under the id by which the scorer knows it."""
+
+    qid: str
+    scope: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """Memories by scope and the questions asked of them."""
+
+    scopes: dict[str, list[Item]]
+    questions: list[Question]
+
+
+def load(name: str, root: Path) -> DataSet:
+    """Read one of the sets of `LOADERS`.
+
+    Raises:
+        DataMissing: a file of the set is not there; the message says which.
+    """
+    try:
+        return LOADERS[name](root)
+    except FileNotFoundError as error:
+        raise DataMissing(
+            f"{error.filename} is missing: --data must name the folder that holds the sets (locomo/, beam/, ...)"
+        ) from error
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _lines(path: Path) -> Iterator[Any]:
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def _locomo_turns(conversation: dict[str, Any]) -> Iterator[Item]:
+    """A turn is one memory, said a minute after the turn before it; its id "D3:7" is turn 7 of session 3."""
+    sessions = {
+        int(match[1]): turns
+        for key, turns in conversation.items()
+        if (match := re.fullmatch(r"session_(\d+)", key)) and isinstance(turns, list) and turns
+    }
+    for number, turns in sorted(sessions.items()):
+        begin = datetime.strptime(conversation[f"session_{number}_date_time"].strip(), "%I:%M %p on %d %B, %Y")
+        for minute, turn in enumerate(turns):
+            picture = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
+            session, position = turn["dia_id"].split(":")
+            yield Item(
+                id=turn["dia_id"],
+                text=f"{turn['speaker']}: {turn['text']}{picture}",
+                when=begin.replace(tzinfo=UTC) + timedelta(minutes=minute),
+                session=session,
+                position=int(position),
+            )
+
+
+def _locomo(root: Path) -> DataSet:
+    samples = _json(root / "locomo" / "conversations.json")
+    return DataSet(
+        scopes={sample["sample_id"]: list(_locomo_turns(sample["conversation"])) for sample in samples},
+        questions=[
+            Question(qid=f"{sample['sample_id']}/{number}", scope=sample["sample_id"], text=asked["question"])
+            for sample in samples
+            for number, asked in enumerate(sample["qa"])
+        ],
+    )
+
+
+def _absent(root: Path) -> DataSet:
+    """Each question three times: where its answer is, and twice where it is not."""
+    questions = []
+    for row in _lines(root / "absent" / "questions.jsonl"):
+        qid, text = row["qid"], row["text"]
+        questions.append(Question(qid=qid, scope=row["scope"], text=text))
+        questions.append(Question(qid=f"{qid}#other", scope=row["other"], text=text))
+        questions.append(Question(qid=f"{qid}#renamed", scope=row["other"], text=row["renamed"]))
+    return DataSet(scopes=_locomo(root).scopes, questions=questions)
+
+
+def _beam_messages(batches: list[dict[str, Any]]) -> Iterator[Item]:
+    """A message is one memory, a batch one session; batches lie two weeks apart, turns an hour, messages a minute."""
+    for batch_number, batch in enumerate(batches):
+        begin, position = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(weeks=2 * batch_number), 0
+        for hour, turn in enumerate(batch["turns"]):
+            for minute, message in enumerate(turn):
+                text = re.sub(r"\s*->->[\s\d,]*$", "", message["content"]).strip()
+                yield Item(
+                    id=str(message["id"]),
+                    text=text or ".",
+                    when=begin + timedelta(hours=hour, minutes=minute),
+                    session=f"batch-{batch_number}",
+                    position=position,
+                )
+                position += 1
+
+
+def _beam(root: Path) -> DataSet:
+    chats = sorted((root / "beam").glob("*.chat.json"), key=lambda path: int(path.name.split(".")[0]))
+    if not chats:
+        raise FileNotFoundError(2, "missing", str(root / "beam"))
+    scopes: dict[str, list[Item]] = {}
+    questions: list[Question] = []
+    for path in chats:
+        number = path.name.split(".")[0]
+        scope = f"beam-{number}"
+        scopes[scope] = list(_beam_messages(_json(path)))
+        for ability, probes in _json(path.with_name(f"{number}.probing.json")).items():
+            questions.extend(
+                Question(qid=f"{scope}/{ability}/{k}", scope=scope, text=probe["question"])
+                for k, probe in enumerate(probes)
+            )
+    return DataSet(scopes=scopes, questions=questions)
+
+
+def _updates(root: Path) -> DataSet:
+    """Facts learned a day apart, and two months after the first the one that contradicts one of them ("new")."""
+    scopes: dict[str, list[Item]] = {}
+    questions: list[Question] = []
+    begin = datetime(2024, 1, 1, tzinfo=UTC)
+    for number, row in enumerate(_lines(root / "updates" / "core_memory_update.jsonl")):
+        extra, scope = row["agent_args"]["extra"], f"row-{number}"
+        facts = [Item(id=str(k), text=fact, when=begin + timedelta(days=k)) for k, fact in enumerate(extra["facts"])]
+        correction = extra["contradicting_fact"].strip().strip('"').strip()
+        scopes[scope] = [*facts, Item(id="new", text=correction, when=begin + timedelta(days=60))]
+        questions.append(Question(qid=scope, scope=scope, text=row["input"]))
+    return DataSet(scopes=scopes, questions=questions)
+
+
+LOADERS: dict[str, Callable[[Path], DataSet]] = {
+    "locomo": _locomo,
+    "beam": _beam,
+    "updates": _updates,
+    "absent": _absent,
+}
