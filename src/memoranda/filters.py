@@ -47,6 +47,8 @@ class Filters:
     project: str | None = None
     as_of: datetime | None = None
     include_inactive: bool = False
+    pages: bool = True
+    """Whether overview pages count: rows whose metadata says `kind: page`."""
 
 
 def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None) -> Filters:

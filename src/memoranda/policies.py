@@ -52,7 +52,10 @@ class FloorPolicy:
 
     enabled: bool = True
     least: float | None = None
-    """The lowest confidence that counts as an answer; None takes the value measured for the store's embedder."""
+    """The confidence of the best hit from which the question counts as answered; None takes the value that was measured
+    for the store's embedder."""
+    each: float | None = None
+    """The confidence every single hit must have; None lets weaker hits stand behind a good one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

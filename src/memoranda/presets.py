@@ -33,7 +33,7 @@ LEDGER = Policies(
 STATEMENTS = Policies(
     visibility=VisibilityPolicy(space="exact", about="required"),
     ranking=RankingPolicy(name="overlap", candidates=32, neighbours=0),
-    floor=FloorPolicy(enabled=False),
+    floor=FloorPolicy(least=0.0, each=0.0),
 )
 """Statements about somebody, learned in a space and seen only there."""
 

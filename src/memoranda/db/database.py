@@ -15,6 +15,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy import exc as alchemy
+from sqlalchemy.pool import Pool
 
 from memoranda.db import migrations
 from memoranda.db.dialects import dialect_for, parse_url
@@ -56,6 +57,7 @@ class Database:
         self.tables = declare(self.dialect)
         self._serial = self.dialect.serial(self._engine)
         self._closed = False
+        self._inherited: list[Pool] = []
         self._start()
 
     def _start(self) -> None:
@@ -185,7 +187,8 @@ class Database:
         if self._closed:
             raise ConfigurationError("This engine was closed: make a new one.")
         if self._pid != os.getpid():
-            # A child must not talk through its parent's connections, nor wait for threads it does not have.
+            # A child must neither use nor close its parent's connections, nor wait for threads it does not have.
+            self._inherited.append(self._engine.pool)
             self._engine.dispose(close=False)
             self._start()
 

@@ -1,6 +1,7 @@
 """How a question is answered: embed it, gather candidates, rank them, compare with the floor, fetch what is left."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memoranda import filters as filtering
@@ -91,6 +92,9 @@ def _above_floor(context: Context, ranked: Sequence[Scored], *, embedded: bool) 
     # The best hit decides whether the question is answered at all; what comes with it may be weaker.
     if max(item.confidence for item in ranked) < floor:
         return (), _BELOW_FLOOR
+    if policy.each is not None:
+        # Words alone must at least share one: 0 says they share none.
+        ranked = [item for item in ranked if item.confidence >= policy.each and (embedded or item.confidence > 0)]
     return ranked, None
 
 
@@ -133,10 +137,12 @@ def nearest(context: Context, content: str, project: str | None) -> Steps[Hit | 
         scope=context.scope,
         visibility=context.policies.visibility,
         ranking=RankingPolicy(name="overlap", candidates=16, neighbours=0),
-        filters=filtering.check({"project": project}, context.zone, project=context.scope.project),
+        filters=replace(
+            filtering.check({"project": project}, context.zone, project=context.scope.project), pages=False
+        ),
         now=setting.now,
     )
     asked, found = yield from read(candidates.gather, question)
     ranked = rank(asked, found, question.ranking)
-    fetched = yield from read(memories.by_ids, setting, [item.candidate.id for item in ranked])
-    return next((hit for hit in _hits(ranked, fetched) if hit.memory.metadata.get("kind") != "page"), None)
+    fetched = yield from read(memories.by_ids, setting, [item.candidate.id for item in ranked[:1]])
+    return next(iter(_hits(ranked, fetched)), None)

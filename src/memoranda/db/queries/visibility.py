@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, and_, false, func, or_, select, true
+from sqlalchemy import ColumnElement, FromClause, and_, false, func, or_, select, true, type_coerce
 
 from memoranda.db.schema import Tables
+from memoranda.db.types import Json
 from memoranda.filters import Filters
 from memoranda.policies import VisibilityPolicy
 from memoranda.scope import Scope, project_key
@@ -84,4 +85,7 @@ def narrowed(m: FromClause, filters: Filters) -> ColumnElement[bool]:
         conditions.append(m.c.category.in_(filters.categories))
     if filters.project:
         conditions.append(m.c.project_key.in_(["", project_key(filters.project)]))
+    if not filters.pages:
+        kind = type_coerce(m.c.metadata, Json)["kind"].as_string()
+        conditions.append(or_(kind.is_(None), kind != "page"))
     return and_(*conditions)
