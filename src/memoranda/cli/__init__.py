@@ -19,4 +19,4 @@ def main() -> None:
         sys.exit(2)
     from memoranda.cli.app import app
 
-    app()
+    app(prog_name="memoranda")

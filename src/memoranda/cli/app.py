@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from memoranda import __version__
 from memoranda.cli import database, demo, reading, writing
-from memoranda.cli.exits import EPILOG, INTERRUPTED, REFUSED, complain, report
+from memoranda.cli.exits import EPILOG, FAILED, INTERRUPTED, REFUSED, complain, report
 from memoranda.errors import MemorandaError
 
 
@@ -29,16 +29,31 @@ class CommandLine(TyperGroup):
             code = report(error, as_json=as_json)
         except Exception as error:
             # Typer brings its own copy of Click or uses the installed one: usage errors are told by what they can do.
-            if not hasattr(error, "format_message"):
-                raise
-            code = complain(_with_help(error), kind="UsageError", code=REFUSED, as_json=as_json)
+            if hasattr(error, "format_message"):
+                code = complain(_with_help(error), kind="UsageError", code=REFUSED, as_json=as_json)
+            else:
+                code = _report_defect(error, as_json=as_json)
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _with_help(error: Any) -> str:
     context = getattr(error, "ctx", None)
     hint = f" Try: {context.command_path} --help" if context else ""
-    return f"{error.format_message().rstrip('.')}.{hint}"
+    message: str = error.format_message()
+    return f"{message if message.endswith(('.', '?')) else f'{message}.'}{hint}"
+
+
+def _report_defect(error: Exception, *, as_json: bool) -> int:
+    """Report an error nobody foresaw; Python's own exit code for it would read as "nothing found"."""
+    from traceback import format_exception
+
+    from memoranda.redaction import redact
+
+    trace, name = redact("".join(format_exception(error))), type(error).__name__
+    details = {"traceback": trace} if as_json else {}
+    if not as_json:
+        sys.stderr.write(trace)
+    return complain(f"an unforeseen {name}: please report it", kind=name, code=FAILED, as_json=as_json, **details)
 
 
 def _print_version(wanted: bool) -> None:

@@ -45,8 +45,9 @@ class Interrupted(MemorandaError):
             line: The line of the input where the refused row begins, from 1.
         """
         place = "" if line is None else f"line {line}: "
-        rows = "1 row was" if stored == 1 else f"{stored:,} rows were"
-        super().__init__(f"{place}{str(cause).rstrip('.')}. {rows} stored before: go on from there.")
+        before = "The row before it is" if stored == 1 else f"The {stored:,} rows before it are"
+        outcome = f"{before} stored: go on from there." if stored else "Nothing was stored."
+        super().__init__(f"{place}{str(cause).rstrip('.')}. {outcome}")
         self.cause = cause
         self.stored = stored
         self.line = line

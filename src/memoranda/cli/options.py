@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from memoranda.engine import MemoryEngine
     from memoranda.persona import Persona
 
-P = ParamSpec("P")
 Command = Callable[..., int]
 """A command returns its exit code."""
 
@@ -258,7 +257,7 @@ def filters(
     return found | {"include_inactive": True} if include_inactive else found
 
 
-def command(*groups: Callable[..., Any]) -> Callable[[Callable[Concatenate[Any, P], int]], Command]:
+def command(*groups: Callable[..., Any]) -> Callable[[Callable[..., int]], Command]:
     """Give a command the options of groups; it is called with what they return before its own arguments."""
 
     def decorate(fn: Callable[..., int]) -> Command:
@@ -266,7 +265,9 @@ def command(*groups: Callable[..., Any]) -> Callable[[Callable[Concatenate[Any, 
         parts = [list(inspect.signature(group).parameters.values()) for group in groups]
         # The command's own options stand first in its help, those that all commands have last.
         parameters = [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in (own, *reversed(parts)) for parameter in part
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for part in (own, *reversed(parts))
+            for parameter in part
         ]
 
         @wraps(fn)

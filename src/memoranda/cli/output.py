@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # C0 without tab and newline, DEL, C1, and the marks that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _KIND_WIDTH = 14
+_ID, _DAY = ("id", 8), ("day", 10)
 
 
 # -- JSON
@@ -91,13 +92,14 @@ def styled(text: str, style: str = "") -> "Text":
     return Text(text, style=style)
 
 
-def _table(*columns: str) -> "Table":
+def _table(*columns: tuple[str, int]) -> "Table":
+    """Return a table with columns that keep their width, whatever stands beside them."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", expand=False)
-    for name in columns:
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name, width in columns:
+        table.add_column(name, width=width, no_wrap=True, overflow="ellipsis")
     return table
 
 
@@ -117,11 +119,15 @@ def _titled(memory: "Memory") -> str:
 
 def memories_table(memories: Iterable["Memory"]) -> "Table":
     """Return a line a memory, cut to the width of the terminal."""
-    table = _table("id", "day", "imp", "kind")
-    table.columns[3].max_width = _KIND_WIDTH
-    table.add_column("memory", no_wrap=True, overflow="ellipsis", ratio=1)
+    from rich.cells import cell_len
+
+    memories = list(memories)
+    kind = min(max([4, *(cell_len(_label(memory)) for memory in memories)]), _KIND_WIDTH)
+    table = _table(_ID, _DAY, ("imp", 3), ("kind", kind))
+    table.add_column("memory", overflow="ellipsis", ratio=1)
     for memory in memories:
         text = styled(_marks(memory), "dim").append(one_line(_titled(memory)), style="not dim")
+        text.no_wrap = True  # not the column's: then the others would shrink with it
         table.add_row(
             styled(memory.short_id, "cyan"),
             memory.day.isoformat(),
@@ -134,7 +140,7 @@ def memories_table(memories: Iterable["Memory"]) -> "Table":
 
 def history_table(memories: Iterable["Memory"]) -> "Table":
     """Return what replaced what, oldest first, with the time each held."""
-    table = _table("id", "status", "held from", "until")
+    table = _table(_ID, ("status", 10), ("held from", 10), ("until", 10))
     table.add_column("memory", overflow="fold", ratio=1)
     for memory in memories:
         since = memory.valid_from or memory.event_time or memory.created_at
@@ -150,16 +156,14 @@ def history_table(memories: Iterable["Memory"]) -> "Table":
 
 def hits_table(hits: Sequence["Hit"]) -> "Table":
     """Return the hits with their confidence (0..1, higher is surer), each with its reasons below its text."""
-    table = _table("#", "id", "conf", "day")
+    table = _table(("#", len(str(len(hits)))), _ID, ("conf", 4), _DAY)
     table.add_column("memory, and why it is here", overflow="fold", ratio=1)
     for rank, hit in enumerate(hits, start=1):
         memory = hit.memory
         text = styled(_marks(memory), "dim").append(one_line(_titled(memory)), style="not dim")
         if hit.reasons:
             text.append(f"\n{one_line('; '.join(hit.reasons))}", style="dim italic")
-        table.add_row(
-            str(rank), styled(memory.short_id, "cyan"), f"{hit.confidence:.2f}", memory.day.isoformat(), text
-        )
+        table.add_row(str(rank), styled(memory.short_id, "cyan"), f"{hit.confidence:.2f}", memory.day.isoformat(), text)
     return table
 
 

@@ -22,8 +22,8 @@ def recall(
 ) -> int:
     """Ask a question: the memories that answer it, best first, each with its reasons.
 
-    Where nothing stored answers it, the answer is an abstention that says why, and the exit code is 1. The confidence
-    goes from 0 to 1.
+    Where nothing stored answers it, the answer is an abstention that says why,
+    and the exit code is 1. The confidence goes from 0 to 1.
 
     Examples:
         memoranda recall when did the release go out
@@ -55,7 +55,7 @@ def get(store: Store, id: Id) -> int:
     with store.opened() as persona:
         record = persona.memories.get(id)
     if store.as_json:
-        empty = {name: [] for name in ("sources", "supersedes", "versions")}
+        empty: dict[str, Any] = {name: [] for name in ("sources", "supersedes", "versions")}
         nothing = {"memory": None, **empty, "superseded_by": None, "access_count": 0, "last_accessed_at": None}
         output.print_json(output.jsonable(record) if record else nothing)
     elif record:

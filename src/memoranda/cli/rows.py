@@ -44,12 +44,12 @@ def read_input() -> str:
 
 
 def read_rows(text: str) -> tuple[list[Row], InvalidInput | None, int]:
-    """Cut a text into its rows.
+    r"""Cut a text into its rows.
 
     Returns:
         The rows; what is wrong with the text behind them, if anything; and the line where that is.
 
-    >>> rows, problem, line = read_rows('{"content": "one"}\\n"two"\\n[oops')
+    >>> rows, problem, line = read_rows('{"content": "one"}\n"two"\n[oops')
     >>> [(row.line, row.value) for row in rows], str(problem), line
     ([(1, {'content': 'one'}), (2, 'two')], 'not JSON: Expecting value at column 2', 3)
     """

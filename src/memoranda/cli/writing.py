@@ -22,12 +22,13 @@ CHUNK = 500
 def write(store: Store, fields: dict[str, Any], text: Text) -> int:
     """Store a memory, or many from standard input.
 
-    With - the memories are JSON: an object with "content" and the fields named by the options, or many of them, one a
-    line or in an array. Options then fill in what a row leaves out. Long input is stored 500 rows at a time.
+    With - the memories are JSON: an object with "content" and the fields named
+    by the options, or many of them, one a line or in an array. Options then
+    fill in what a row leaves out. Long input is stored 500 rows at a time.
 
     Examples:
-        memoranda write "The March release went out on the 12th." --category project --importance 9
-        echo '{"content": "Ana likes green tea.", "about": "person:Ana"}' | memoranda write -
+        memoranda write "Release 4 went out." --category project --importance 9
+        echo '{"content": "Ana likes tea.", "core": true}' | memoranda write -
         memoranda write - --session standup-12 < notes.jsonl
     """
     if text != "-":
@@ -105,9 +106,7 @@ def _answer(written: "Sequence[Written]", store: Store) -> int:
                 "stored": created,
                 "already_there": len(written) - created,
                 "degraded": degraded,
-                "memories": [
-                    {"id": item.id, "short_id": item.short_id, "created": item.created} for item in written
-                ],
+                "memories": [{"id": item.id, "short_id": item.short_id, "created": item.created} for item in written],
             }
         )
         return DONE
@@ -129,12 +128,13 @@ def _say_degraded(reason: str | None) -> None:
 def supersede(store: Store, fields: dict[str, Any], id: Id, text: Text) -> int:
     """Replace a memory that no longer holds; it stays in the history.
 
-    What is left out is inherited from the old memory: type, category, importance, project, audience and subject. The old
-    one holds until the new one's --valid-from, else its --event-time, else now.
+    What is left out is inherited from the old memory: type, category,
+    importance, project, audience and subject. The old one holds until the new
+    one's --valid-from, else its --event-time, else now.
 
     Examples:
-        memoranda supersede 7k2m9xqa "The March release went out on the 14th." --event-time 2025-03-14
-        echo '{"content": "It moved to May.", "importance": 8}' | memoranda supersede 7k2m9xqa -
+        memoranda supersede 7k2m9xqa "It is on the 14th." --valid-from 2025-03-01
+        echo '{"content": "It moved to May."}' | memoranda supersede 7k2m9xqa -
     """
     content = text
     if text == "-":

@@ -1,0 +1,81 @@
+"""Help answers at once, teaches by example, and needs nothing but the extra."""
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+import typer
+
+from memoranda.cli.app import app
+
+COMMANDS = ("demo", "write", "supersede", "recall", "get", "history", "list", "delete", "stats")
+DATABASE_COMMANDS = ("upgrade", "current", "check", "index")
+
+
+@pytest.mark.parametrize(
+    "words", [[name] for name in COMMANDS] + [["db", name] for name in DATABASE_COMMANDS], ids=" ".join
+)
+def test_every_command_teaches_by_example(run, words):
+    text = run(*words, "--help").stdout
+
+    assert f"memoranda {' '.join(words)}" in text.partition("Examples:")[2]
+    assert "Exit codes: 0 done or found" in text
+    for option in ("--url", "--persona", "--embedder", "--schema", "--json"):
+        assert option in text
+
+
+def test_the_commands_are_all_there(run):
+    command: Any = typer.main.get_command(app)
+
+    assert tuple(command.commands) == (*COMMANDS, "db")
+    assert tuple(command.commands["db"].commands) == DATABASE_COMMANDS
+    assert run().stdout.strip() == run("--help").stdout.strip()
+    assert run().exit_code == run("db").exit_code == 0
+    assert run("--version").stdout.startswith("memoranda 0.")
+
+
+def test_help_loads_neither_the_engine_nor_numpy():
+    # Newer releases of Typer load pydantic by themselves.
+    script = (
+        "import sys, contextlib, io, memoranda.cli.app as a\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): a.app(['write', '--help'])\n"
+        "heavy = {'sqlalchemy', 'alembic', 'numpy', 'psycopg', 'wordllama', 'snowballstemmer'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_is_little_work():
+    def work():
+        before = os.times()
+        subprocess.run([sys.executable, "-m", "memoranda.cli", "--help"], capture_output=True, check=True)
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    # Processor time, for a machine that tests is a busy one; the first run compiles.
+    assert min(work() for _ in range(3)) < 0.7
+
+
+def test_without_the_extra_the_command_says_what_to_install():
+    script = "import sys; sys.modules['typer'] = None; import memoranda.cli; memoranda.cli.main()"
+    started = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert 'pip install "memoranda[cli]"' in done.stderr
+    assert "Traceback" not in done.stderr
+    assert time.perf_counter() - started < 20
+
+
+def test_output_is_utf_8_whatever_the_locale(spawn):
+    spawn("write", "東京は晴れです。")
+
+    result = spawn("list", PYTHONIOENCODING="ascii", LC_ALL="C", PYTHONUTF8="0")
+
+    assert result.returncode == 0
+    assert "東京は晴れです。" in result.stdout

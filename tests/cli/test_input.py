@@ -1,0 +1,141 @@
+"""Memories from standard input."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoranda.cli.rows import read_rows
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+ROWS = st.lists(st.text() | st.dictionaries(st.text(), JSON, max_size=3), max_size=6)
+
+
+@given(rows=ROWS, indent=st.sampled_from([None, 2]), array=st.booleans())
+def test_lines_arrays_and_pretty_documents_are_read_alike(rows, indent, array):
+    text = json.dumps(rows, indent=indent) if array else "\n".join(json.dumps(row, indent=indent) for row in rows)
+
+    found, problem, _ = read_rows(text)
+
+    assert problem is None
+    assert [row.value for row in found] == rows
+
+
+@given(before=st.integers(0, 5), rows=ROWS)
+def test_a_row_knows_its_line(before, rows):
+    found, _, _ = read_rows("\n" * before + "\n".join(json.dumps(row) for row in rows))
+
+    assert [row.line for row in found] == [before + 1 + i for i in range(len(rows))]
+
+
+@given(text=st.text(alphabet='{}[]",:\n 1ax\\', max_size=40))
+def test_nothing_makes_the_reader_fail(text):
+    rows, problem, line = read_rows(text)
+
+    assert 1 <= line <= text.count("\n") + 1
+    assert all(1 <= row.line <= line for row in rows)
+    assert problem is None or str(problem).startswith("not JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "line"),
+    [('"a"\nb', 1, 2), ('["a"\n"b"]', 1, 2), ('["a",\n', 1, 2), ('{"a":\n1', 0, 2), ("[" * 100_000, 0, 1)],
+)
+def test_what_is_wrong_is_found_with_its_line(text, rows, line):
+    found, problem, place = read_rows(text)
+
+    assert problem is not None
+    assert (len(found), place) == (rows, line)
+
+
+def test_one_object_or_many_are_written_from_standard_input(run):
+    assert run("write", "-", input='{"content": "Ana likes tea.", "importance": 9}').stdout.startswith("saved [")
+    assert run("write", "-", input='["Bo likes tea.", {"content": "Cy likes tea."}]').stdout == "stored 2 memories\n"
+    again = run("write", "-", input='"Bo likes tea."\n"Di likes tea."')
+    assert again.stdout == "stored 1 memories, 1 already there\n"
+
+    listed = json.loads(run("list", "--json").stdout)["memories"]
+    assert [memory["content"][:2] for memory in listed] == ["Di", "Cy", "Bo", "An"]
+    assert listed[-1]["importance"] == 9
+
+
+def test_options_fill_in_what_a_row_leaves_out(run):
+    rows = '{"content": "one", "category": "own"}\n{"content": "two"}\n"three"'
+    run("write", "-", "--category", "given", input=rows)
+
+    listed = json.loads(run("list", "--json").stdout)["memories"]
+    assert {memory["content"]: memory["category"] for memory in listed} == {
+        "one": "own",
+        "two": "given",
+        "three": "given",
+    }
+
+
+def test_text_of_any_script_comes_in_as_utf_8(run):
+    run("write", "-", input="\ufeff" + json.dumps({"content": "東京は晴れです。"}, ensure_ascii=False))
+
+    assert json.loads(run("list", "--json").stdout)["memories"][0]["content"] == "東京は晴れです。"
+
+
+def test_a_bad_row_names_its_line_and_what_is_stored(run):
+    rows = [json.dumps({"content": f"note {i}"}) for i in range(700)]
+    rows[612] = '{"content": "bad", "importance": 99}'
+
+    result = run("write", "-", input="\n".join(rows))
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: line 613: importance: Input should be less than or equal to 10. The 612 rows before it are stored: "
+        "go on from there.\n"
+    )
+    assert json.loads(run("stats", "--json").stdout)["memories"] == 612
+
+
+def test_a_bad_row_is_reported_as_json_too(run):
+    result = run("write", "-", "--json", input='"good"\n{"content": "bad", "colour": "red"}')
+
+    assert json.loads(result.stderr) == {
+        "error": {
+            "kind": "InvalidInput",
+            "message": "line 2: colour: is not a field of a memory. The row before it is stored: go on from there.",
+            "exit_code": 2,
+            "line": 2,
+            "stored": 1,
+            "field": "colour",
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "nothing came in on standard input"),
+        (b"\xff\xfe", "standard input is not UTF-8"),
+        ("plain text", "line 1: not JSON"),
+        ("12", "line 1: a memory is a string"),
+        ('{"category": "x"}', "line 1: content is missing"),
+    ],
+)
+def test_input_that_is_no_memory_is_refused(run, text, message):
+    result = run("write", "-", input=text)
+
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_an_empty_array_stores_nothing(run):
+    assert run("write", "-", input="[]").stdout == "stored 0 memories\n"
+
+
+def test_a_correction_comes_from_standard_input(run):
+    written = json.loads(run("write", "The lamp is green.", "--json").stdout)["memories"][0]["short_id"]
+
+    result = run("supersede", written, "-", "--json", input='{"content": "The lamp is blue.", "importance": 8}')
+
+    assert json.loads(result.stdout)["memory"]["importance"] == 8
+    assert run("supersede", written, "-", input='["one", "two"]').exit_code == 2

@@ -1,0 +1,128 @@
+"""What is printed: goldens of the tables and documents, at 80 columns and through a pipe."""
+
+import json
+import re
+
+import pytest
+
+from memoranda.cli.output import jsonable, one_line, plain
+from memoranda.records import Memory
+
+
+def identified(result):
+    """Return the short id that an answer names."""
+    return result.stdout.partition("[")[2].partition("]")[0]
+
+
+@pytest.fixture
+def ids(run):
+    """Two memories of a store in this folder, the second one correcting the first."""
+    march = ("The March release went out on the 12th.", "--event-time", "2025-03-12", "--category", "project")
+    old = identified(run("write", *march))
+    new = run("supersede", old, "The March release went out on the 14th.", "--event-time", "2025-03-20")
+    return old, identified(new)
+
+
+def lines(result):
+    return [line.rstrip() for line in result.stdout.rstrip().splitlines()]
+
+
+def test_a_list_is_a_line_a_memory_cut_to_the_width(run, ids):
+    run("write", "A long note " + "about nothing much " * 20, "--day", "2025-03-21")
+
+    head, rule, first, second = lines(run("list"))
+
+    assert head == "id         day          imp   kind       memory"
+    assert set(rule) == {"─"}
+    assert re.fullmatch(r"\w{8}   2025-03-21   5     semantic   A long note about nothing much about n…", first)
+    assert second == f"{ids[1]}   2025-03-20   5     project    The March release went out on the 14th."
+
+
+def test_a_hit_stands_with_its_confidence_and_reasons(run, ids):
+    _, _, hit, *reasons = lines(run("recall", "when did the release go out"))
+
+    assert re.fullmatch(rf"1   {ids[1]}   0\.\d\d   2025-03-20   The March release went out on the 14th\.", hit)
+    assert reasons[0].lstrip().startswith("says the word release")
+
+
+def test_a_history_says_when_each_held(run, ids):
+    assert lines(run("history", ids[0]))[2:] == [
+        f"{ids[0]}   superseded   2025-03-12   2025-03-20   The March release went out on",
+        " " * 50 + "the 12th.",
+        f"{ids[1]}   active       2025-03-20                The March release went out on",
+        " " * 50 + "the 14th.",
+    ]
+
+
+def test_get_wraps_the_text_and_cuts_nothing(run):
+    text = "word " * 60 + "end"
+
+    shown = run("get", identified(run("write", text))).stdout
+
+    assert " ".join(shown.split()).count("word") == 60
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_stats_are_numbers(run, ids):
+    assert lines(run("stats")) == [
+        "memories          2",
+        "by status         active 1, superseded 1",
+        "by type           semantic 2",
+        "by category       project 2",
+        "found by meaning  2",
+        "days              2025-03-12 to 2025-03-20",
+        "embedder          hash/words@512",
+    ]
+
+
+def test_the_keys_of_every_document_stay(run, ids):
+    def keys(*words):
+        return list(json.loads(run(*words, "--json").stdout))
+
+    recall = json.loads(run("recall", "the release", "--json").stdout)
+    assert list(recall) == ["query", "hits", "abstained", "reason", "degraded"]
+    assert list(recall["hits"][0]) == ["rank", "memory", "score", "confidence", "legs", "reasons", "kind"]
+    assert list(recall["hits"][0]["memory"]) == list(Memory.__dataclass_fields__)
+    assert keys("recall", "xyzzy") == list(recall)
+    assert keys("write", "tea") == ["stored", "already_there", "degraded", "memories"]
+    record = ["memory", "sources", "supersedes", "superseded_by", "versions", "access_count", "last_accessed_at"]
+    assert keys("get", ids[0]) == record
+    assert set(keys("get", "zzzzzzzz")) == set(record)
+    assert keys("list") == ["memories", "next"]
+    assert keys("history", ids[0]) == ["memories"]
+    assert keys("supersede", ids[1], "Never mind.") == ["memory", "created", "superseded", "degraded"]
+    assert keys("stats")[:3] == ["memories", "by_status", "by_type"]
+
+
+def test_a_memory_is_shown_as_text_and_never_obeyed(run):
+    text = "\x1b[31mred\x1b[0m \x9b2J [bold]loud[/bold] :smile: \u202eesrever"
+    shown = one_line(text)
+
+    identifier = identified(run("write", text))
+
+    assert shown == "\ufffd[31mred\ufffd[0m \ufffd2J [bold]loud[/bold] :smile: \ufffdesrever"
+    for command in (
+        ["list"],
+        ["get", identifier],
+        ["history", identifier],
+        ["recall", "loud smile", "--include-inactive"],
+    ):
+        output = run(*command).stdout
+        assert "[bold]loud[/bold]" in " ".join(output.split())
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", output)
+
+
+def test_lines_and_tabs_survive_where_a_text_is_shown_whole():
+    assert plain("one\r\n\ttwo\rthree") == "one\n\ttwo\ufffdthree"
+
+
+def test_values_become_json():
+    from datetime import UTC, date, datetime
+    from uuid import UUID
+
+    from memoranda.records import Statistics
+
+    document = jsonable(Statistics(memories=2, by_status={"active": 2}, first_day=date(2025, 3, 1)))
+    assert (document["first_day"], document["by_status"], document["last_day"]) == ("2025-03-01", {"active": 2}, None)
+    moment = datetime(2025, 3, 1, tzinfo=UTC)
+    assert jsonable((UUID(int=7), moment)) == ["00000000-0000-0000-0000-000000000007", "2025-03-01T00:00:00+00:00"]
