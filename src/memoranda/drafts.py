@@ -5,7 +5,7 @@ Pure: the clock's reading and everything else that varies comes in as an argumen
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from hashlib import sha256
 from typing import Annotated, Any, cast
 
@@ -15,6 +15,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from memoranda import metadata
 from memoranda.errors import InvalidInput
 from memoranda.ids import new_id, new_short_id
+from memoranda.moments import Day, Moment, in_utc
 from memoranda.policies import MemoryType, Policies
 from memoranda.records import Audience, Memory, Source, SourceType
 from memoranda.redaction import redact, redact_value
@@ -54,10 +55,10 @@ class MemoryFields(TypedDict, total=False):
     importance: Scale
     confidence: Scale
     core: bool
-    day: date | None
-    event_time: datetime | None
-    valid_from: datetime | None
-    valid_to: datetime | None
+    day: Day | None
+    event_time: Moment | None
+    valid_from: Moment | None
+    valid_to: Moment | None
     about: Annotated[str, Field(max_length=200, pattern=_ABOUT)] | None
     audience: Audience
     project: Label | None
@@ -100,12 +101,17 @@ class Draft:
     @property
     def text(self) -> str:
         """What is embedded."""
-        return embedded_text(self.memory)
+        return embedded_text(self.memory.content, self.memory.title)
 
 
-def embedded_text(memory: Memory) -> str:
+def embedded_text(content: str, title: str | None) -> str:
     """Return the text that stands for a memory in the vector space."""
-    return f"{memory.title}\n{memory.content}" if memory.title else memory.content
+    return f"{title}\n{content}" if title else content
+
+
+def hidden(text: str, policies: Policies) -> str:
+    """Return a text without its secrets, where the policy takes them out."""
+    return redact(text) if text and policies.redaction.enabled else text
 
 
 def check(content: object, fields: Mapping[str, Any], *, index: int | None = None) -> tuple[str, MemoryFields]:
@@ -132,7 +138,11 @@ def check(content: object, fields: Mapping[str, Any], *, index: int | None = Non
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         name = ".".join(str(part) for part in first["loc"]) or "fields"
-        message = "is not a field of a memory" if first["type"] == "extra_forbidden" else first["msg"]
+        message = (
+            "is not a field of a memory"
+            if first["type"] == "extra_forbidden"
+            else first["msg"].removeprefix("Value error, ")
+        )
         raise InvalidInput(f"{name}: {message}", field=name, index=index) from None
     except InvalidInput as error:
         raise InvalidInput(str(error), field=error.field, index=index) from None
@@ -161,13 +171,12 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
         InvalidInput: fields contradict each other.
     """
     scope, policies, now = setting.scope, setting.policies, setting.now
-    redacting = policies.redaction.enabled
 
     def hide(text: str) -> str:
-        return redact(text) if redacting and text else text
+        return hidden(text, policies)
 
     def moment(name: str) -> datetime | None:
-        return _moment(cast("datetime | None", fields.get(name)), setting.zone, name, index)
+        return in_utc(cast("datetime | None", fields.get(name)), setting.zone, name, index)
 
     event_time, valid_from, valid_to = moment("event_time"), moment("valid_from"), moment("valid_to")
     if valid_from and valid_to and valid_to < valid_from:
@@ -204,12 +213,12 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
         about=fields.get("about") or "",
         session=hide(fields.get("session") or ""),
         position=fields.get("position"),
-        metadata=redact_value(given) if redacting and given else given,
+        metadata=redact_value(given) if given and policies.redaction.enabled else given,
         created_at=now,
         updated_at=now,
     )
     encoded_category = join_terms(setting.tokenizer.terms(memory.category)) if memory.category else ""
-    encoded_content = join_terms(setting.tokenizer.terms(embedded_text(memory)))
+    encoded_content = join_terms(setting.tokenizer.terms(embedded_text(memory.content, memory.title)))
     return Draft(
         memory=memory,
         source=Source(
@@ -236,15 +245,6 @@ def respell(draft: Draft, project: str) -> Draft:
     memory = replace(draft.memory, project=project)
     key = dedupe_key(memory, draft.given_day) if draft.dedupe_key else None
     return replace(draft, memory=memory, cells=join_terms(cells(memory)), dedupe_key=key)
-
-
-def _moment(value: datetime | None, zone: tzinfo, name: str, index: int | None) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        return (value if value.tzinfo else value.replace(tzinfo=zone)).astimezone(UTC)
-    except (OverflowError, ValueError):
-        raise InvalidInput(f"{name} lies outside the years 1 to 9999", field=name, index=index) from None
 
 
 def cells(memory: Memory) -> list[str]:

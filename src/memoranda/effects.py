@@ -5,6 +5,7 @@ effects with blocking clients, `arun` with async ones; an effect that fails is t
 that asked. A transaction is never open across a model or an embedding, for it is an effect of its own.
 """
 
+import asyncio
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
@@ -43,7 +44,15 @@ class Embed:
     purpose: Purpose
 
 
-Effect: TypeAlias = Transact | Embed
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Call a pure function that may take long enough to hold up an event loop."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...] = field(repr=False)
+
+
+Effect: TypeAlias = Transact | Embed | Compute
 Steps: TypeAlias = Generator[Effect, Any, T]
 
 
@@ -62,6 +71,12 @@ def write(fn: Callable[Concatenate[Connection, Tables, P], T], *args: P.args, **
 def embed(texts: Sequence[str], purpose: Purpose) -> "Steps[VectorList]":
     """Ask for texts to be embedded, and return their vectors in order."""
     return cast("VectorList", (yield Embed(texts, purpose)))
+
+
+def compute(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
+    """Ask for a pure function to be called, and return what it returns."""
+    assert not kwargs
+    return cast(T, (yield Compute(fn, args)))
 
 
 class Runner:
@@ -108,6 +123,8 @@ class Runner:
                 return self._database.read(fn, *args)
             case Embed(texts, purpose):
                 return self._space.embedder.embed(texts, purpose)
+            case Compute(fn, args):
+                return fn(*args)
 
     async def _aperform(self, effect: Effect) -> Any:
         match effect:
@@ -117,3 +134,5 @@ class Runner:
                 return await self._database.aread(fn, *args)
             case Embed(texts, purpose):
                 return await self._space.embedder.aembed(texts, purpose)
+            case Compute(fn, args):
+                return await asyncio.to_thread(fn, *args)

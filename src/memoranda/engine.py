@@ -16,7 +16,7 @@ from memoranda.effects import Runner
 from memoranda.embedders.space import VectorSpace
 from memoranda.errors import ConfigurationError
 from memoranda.persona import Persona
-from memoranda.pipelines.context import Context
+from memoranda.pipelines.context import Context, opened
 from memoranda.policies import Policies
 from memoranda.presets import resolve
 from memoranda.protocols import Embedder
@@ -114,15 +114,19 @@ class MemoryEngine:
             InvalidInput: a name is empty or too long.
             ConfigurationError: the preset is unknown.
         """
-        context = Context(
-            scope=Scope(persona=name, tenant=tenant, user=user),
-            policies=self._policies if preset is None else resolve(preset),
+        scope = Scope(persona=name, tenant=tenant, user=user)
+        policies = self._policies if preset is None else resolve(preset)
+        return Persona(self._context(scope, policies), self._runner)
+
+    def _context(self, scope: Scope, policies: Policies) -> Context:
+        return Context(
+            scope=scope,
+            policies=policies,
             tokenizer=self._tokenizer,
             zone=self._zone,
             clock=self._clock,
             space=self._space,
         )
-        return Persona(context, self._runner)
 
     def setup(self) -> list[str]:
         """Create or upgrade the tables, and return the revisions that were applied; safe to call at every start.
@@ -150,10 +154,12 @@ class MemoryEngine:
 
         Takes a while on a large store and holds up no reader or writer. SQLite compares every vector and needs none.
         """
+        self._runner.run(opened(self._context(Scope(), self._policies)))
         return self._database.outside(_build_indexes, self._space.model)
 
     async def abuild_indexes(self) -> bool:
         """Async twin of `build_indexes`."""
+        await self._runner.arun(opened(self._context(Scope(), self._policies)))
         return await self._database.aoutside(_build_indexes, self._space.model)
 
     def close(self) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from typing import Annotated, Any, get_args
 
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from memoranda.errors import InvalidInput
+from memoranda.moments import Day, Moment, in_utc
 from memoranda.policies import MemoryType
 
 
@@ -26,11 +27,11 @@ class FilterFields(TypedDict, total=False):
     is read in the engine's time zone. `include_inactive` adds whatever is superseded, expired or deleted.
     """
 
-    date: date | None
+    date: Day | None
     types: Annotated[tuple[MemoryType, ...] | None, BeforeValidator(_many)]
     categories: Annotated[tuple[str, ...] | None, BeforeValidator(_many)]
     project: str | None
-    as_of: datetime | None
+    as_of: Moment | None
     include_inactive: bool
 
 
@@ -62,21 +63,17 @@ def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "filters"
-        message = "is not a filter" if first["type"] == "extra_forbidden" else first["msg"]
+        message = (
+            "is not a filter" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        )
         if name == "types":
             message = f"choose among {', '.join(get_args(MemoryType))}"
         raise InvalidInput(f"{name}: {message}", field=name) from None
-    as_of = parsed.get("as_of")
-    if as_of is not None:
-        try:
-            as_of = (as_of if as_of.tzinfo else as_of.replace(tzinfo=zone)).astimezone(UTC)
-        except (OverflowError, ValueError):
-            raise InvalidInput("as_of lies outside the years 1 to 9999", field="as_of") from None
     return Filters(
         day=parsed.get("date"),
         types=parsed.get("types") or (),
         categories=parsed.get("categories") or (),
         project=parsed.get("project", project),
-        as_of=as_of,
+        as_of=in_utc(parsed.get("as_of"), zone, "as_of"),
         include_inactive=parsed.get("include_inactive", False),
     )

@@ -34,7 +34,7 @@ class RankingPolicy:
     name: Ranking = "standard"
     candidates: int = 200
     """How many rows each leg (text, vector) proposes."""
-    neighbours: int = 1
+    neighbours: int = 2
     """How many rows before and after a candidate, in its own session, speak for it (`standard` only)."""
     match: Literal["any", "all"] = "any"
     """Whether one word of the query is enough for the text leg; `all` falls back to `any` when text alone answers."""
@@ -43,7 +43,7 @@ class RankingPolicy:
         """Refuse what cannot work."""
         _require(self.name in ("standard", "weighted", "rrf", "overlap"), f"unknown ranking {self.name!r}")
         _require(self.candidates >= 1, "candidates must be at least 1")
-        _require(0 <= self.neighbours <= 5, "neighbours must be between 0 and 5")
+        _require(0 <= self.neighbours <= 2, "neighbours must be 0, 1 or 2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,9 +63,9 @@ def test_policies_pass_through_and_an_unknown_name_is_refused():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"name": "best"}, {"candidates": 0}, {"neighbours": -1}, {"neighbours": 6}], ids=lambda w: next(iter(w))
+    "wrong", [{"name": "best"}, {"candidates": 0}, {"neighbours": -1}, {"neighbours": 3}], ids=lambda w: next(iter(w))
 )
 def test_a_ranking_that_cannot_work_is_refused(wrong):
     with pytest.raises(ConfigurationError):
         RankingPolicy(**wrong)
-    RankingPolicy(candidates=1, neighbours=5)
+    RankingPolicy(candidates=1, neighbours=2)

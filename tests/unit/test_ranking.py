@@ -235,6 +235,8 @@ def test_the_newest_of_rows_that_say_nearly_the_same_stands_first():
     assert [s.candidate.id.int for s in ranked[:2]] == [2, 1]
     assert "newer than a similar memory" in ranked[0].reasons
     assert "a newer memory says nearly the same" in ranked[1].reasons
+    nearer = [replace(lisbon, cosine=0.5), berlin, *rest]
+    assert "a newer memory says nearly the same" in rank(query, nearer, STANDARD)[1].reasons
     swapped = [replace(lisbon, happened_at=berlin.happened_at), replace(berlin, happened_at=lisbon.happened_at)]
     assert order(query, [*swapped, *rest])[:2] == [1, 2]
 

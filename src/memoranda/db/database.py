@@ -64,6 +64,7 @@ class Database:
         self._pid = os.getpid()
         self._ready = False
         self._preparing = threading.Lock()
+        self._hiring = threading.Lock()
         self._turn = threading.RLock()
         self._executor: ThreadPoolExecutor | None = None
         self._places = threading.BoundedSemaphore(self._options.pool_size * (1 + _QUEUE_PER_THREAD))
@@ -176,7 +177,7 @@ class Database:
         return await asyncio.wrap_future(future)
 
     def _threads(self) -> ThreadPoolExecutor:
-        with self._preparing:
+        with self._hiring:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self._options.pool_size, thread_name_prefix="memoranda")
             return self._executor
@@ -221,6 +222,8 @@ class Database:
     def revision(self) -> str | None:
         """Return the revision the tables are at, None when there are none."""
         self._enter()
+        if self.dialect.is_absent(self._engine.url):
+            return None
         return self._attempt(False, lambda conn, tables: migrations.current(conn, tables.dialect))
 
     async def arevision(self) -> str | None:

@@ -5,6 +5,7 @@ Each distinct word of `memoranda.text.words` adds to four of the dimensions, wit
 more that differ by one added word have a cosine of about sqrt(n / (n + 1)), so above 0.9.
 """
 
+import asyncio
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -19,6 +20,7 @@ from memoranda.text import words
 # tests/unit/test_hash_words.py come out without a chance collision.
 _BUCKETS = 4
 _DIGEST_BYTES = 24
+_LONG = 10_000  # characters: about a millisecond
 
 
 class HashWords:
@@ -44,7 +46,9 @@ class HashWords:
         return vectors
 
     async def aembed(self, texts: Sequence[str], purpose: Purpose = "text") -> NDArray[np.float32]:
-        """Do the same as `embed`: it takes microseconds a text, so no thread is worth its switch."""
+        """Do the same as `embed`, a batch in a thread: for a few texts no thread is worth its switch."""
+        if sum(map(len, texts)) > _LONG:
+            return await asyncio.to_thread(self.embed, texts, purpose)
         return self.embed(texts, purpose)
 
 

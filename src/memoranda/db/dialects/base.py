@@ -85,6 +85,10 @@ class Dialect(Protocol):
         """Get to know an engine that a caller made and owns."""
         ...
 
+    def is_absent(self, url: URL) -> bool:
+        """Say whether connecting would create the database."""
+        ...
+
     def begin(self, conn: Connection, *, write: bool) -> None:
         """Open the transaction that a function will run in."""
         ...

@@ -116,6 +116,10 @@ class PostgresqlDialect:
         """Remember that the connections may prepare statements, which `searching` then takes care of."""
         self._foreign = True
 
+    def is_absent(self, url: URL) -> bool:
+        """Never create a database."""
+        return False
+
     def begin(self, conn: Connection, *, write: bool) -> None:
         """Do nothing: SQLAlchemy begins a write, and a read runs in autocommit."""
 

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from memoranda.db.schema import Tables
 
 _LEAST_VERSION = (3, 35)  # INSERT ... RETURNING
+_CHECKPOINT_PAGES = 4000  # 16 MB: a memory touches some twenty pages, and every checkpoint waits for the disk
 _CATEGORY_WEIGHT, _CONTENT_WEIGHT = 2.5, 1.0  # as A stands to B in Postgres
 
 
@@ -105,13 +107,26 @@ class SqliteDialect:
         @event.listens_for(engine, "connect")
         def _prepare(connection: sqlite3.Connection, _: object) -> None:
             connection.isolation_level = None  # every BEGIN is ours
-            for pragma in ("journal_mode = WAL", f"synchronous = {options.synchronous.upper()}", "foreign_keys = ON"):
+            for pragma in (
+                "journal_mode = WAL",
+                f"synchronous = {options.synchronous.upper()}",
+                "foreign_keys = ON",
+                f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+            ):
                 connection.execute(f"PRAGMA {pragma}").close()
 
         return engine
 
     def adopt(self, engine: Engine) -> None:
         """Leave a caller's engine as it is."""
+
+    def is_absent(self, url: URL) -> bool:
+        """Look for the file."""
+        return (
+            not _in_memory(url)
+            and not (url.database or "").startswith("file:")
+            and not Path(str(url.database)).exists()
+        )
 
     def begin(self, conn: Connection, *, write: bool) -> None:
         """Begin at once for a write: two readers that both want to write would lose one of the two updates."""
