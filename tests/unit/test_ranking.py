@@ -355,7 +355,7 @@ def test_standard_scores_fall_and_its_parts_add_up(rows, asked, embedded):
     for scored in ranked:
         assert sum(scored.legs.values()) == pytest.approx(scored.score)
         assert 0 <= scored.confidence <= 1 + 1e-9
-        assert scored.reasons
+        assert all(scored.reasons)
 
 
 @given(rows_strategy.filter(len), st.integers(0, 1000))

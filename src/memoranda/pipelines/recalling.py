@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -87,7 +88,9 @@ def _answered(
     ranked = rank(asked, found, question.ranking)
     floor = setting.policies.floor
     kept, reason = _above_floor(floor, ranked, embedder=embedder, embedded=question.vector is not None)
-    shown = (kept or ranked)[:limit]
+    # What only its place speaks for is no answer, however well the best one fits.
+    speaking = (item for item in kept if item.reasons or not floor.enabled)
+    shown = list(islice(speaking, limit)) if kept else ranked[:limit]
     hits = _hits(shown, memories.by_ids(conn, tables, setting, [item.candidate.id for item in shown]))
     if kept:
         return Recall(hits=hits)

@@ -1,6 +1,7 @@
 """The `overlap` ranker: the cosine, lifted by the share of the query's words that a row says."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
@@ -21,6 +22,6 @@ def rank_overlap(query: Query, candidates: Sequence[Candidate], policy: RankingP
         cosine = candidate.cosine or 0.0
         legs = {"vector": cosine, "overlap": OVERLAP_BONUS * shared_words(query.words, words(candidate.content))}
         score = cosine + legs["overlap"]
-        reasons = evidence.reasons(place)
-        scored.append(Scored(candidate=candidate, score=score, confidence=score, legs=legs, reasons=reasons))
+        explain = partial(evidence.reasons, place)
+        scored.append(Scored(candidate=candidate, score=score, confidence=score, legs=legs, explain=explain))
     return best_first(scored)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
@@ -30,9 +31,9 @@ def rank_rrf(query: Query, candidates: Sequence[Candidate], policy: RankingPolic
             "fresh": FRESH_BONUS if query.now - candidate.created_at <= FRESH else 0.0,
         }
         confidence = 1.0 if candidate.cosine is None else candidate.cosine
-        reasons = evidence.reasons(place)
+        explain = partial(evidence.reasons, place)
         scored.append(
-            Scored(candidate=candidate, score=sum(legs.values()), confidence=confidence, legs=legs, reasons=reasons)
+            Scored(candidate=candidate, score=sum(legs.values()), confidence=confidence, legs=legs, explain=explain)
         )
     return sorted(scored, key=lambda s: (s.score, s.candidate.id), reverse=True)
 

@@ -1,6 +1,6 @@
 """What a ranker says about one candidate, and the one way to put such statements in order."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from memoranda.candidates import Candidate
@@ -19,8 +19,15 @@ class Scored:
     the score itself."""
     legs: dict[str, float] = field(default_factory=dict)
     """The parts of the score by name; in `standard` and `rrf` they add up to it."""
-    reasons: tuple[str, ...] = ()
-    """Why it stands here, in a few plain words each."""
+    notes: tuple[str, ...] = ()
+    """What the ranker has to add to the reasons."""
+    explain: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
+    """Finds what the candidate has in common with the question, in words: asked only of what is shown."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it stands here, in a few plain words each; empty when nothing but its place speaks for it."""
+        return self.explain() + self.notes
 
 
 def best_first(scored: Iterable[Scored]) -> list[Scored]:

@@ -8,6 +8,7 @@ first; age counts for nothing else. How each constant was found stands in tests/
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from memoranda.candidates import Candidate, Query
@@ -63,16 +64,14 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
         said, meant = parts[i]
         session = SESSION * (sessions[candidate.session] if candidate.session else said + meant)
         importance = IMPORTANCE * candidate.importance / 10
-        reasons = evidence.reasons(i)
-        if around[i] > own[i]:
-            reasons += ("stands beside a match",)
         scored.append(
             Scored(
                 candidate=candidate,
                 score=said + meant + session + importance,
                 confidence=evidence.confidence(i),
                 legs={"text": said, "vector": meant, "session": session, "importance": importance},
-                reasons=reasons or ("nothing closer was found",),
+                notes=("stands beside a match",) if around[i] > own[i] else (),
+                explain=partial(evidence.reasons, i),
             )
         )
     return lift_updates(query, best_first(scored))

@@ -80,11 +80,11 @@ def lift_updates(query: Query, ranked: Sequence[Scored]) -> list[Scored]:
 
 
 def _told(scored: Scored, score: float, overtaken: bool) -> Scored:
-    reasons = scored.reasons
+    notes = scored.notes
     if score > scored.score:
-        reasons += ("newer than a similar memory",)
+        notes += ("newer than a similar memory",)
     if overtaken:
-        reasons += ("a newer memory says nearly the same",)
-    if reasons is scored.reasons:
+        notes += ("a newer memory says nearly the same",)
+    if notes is scored.notes:
         return scored
-    return replace(scored, score=score, legs=scored.legs | {"newer": score - scored.score}, reasons=reasons)
+    return replace(scored, score=score, legs=scored.legs | {"newer": score - scored.score}, notes=notes)

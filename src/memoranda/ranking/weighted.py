@@ -6,6 +6,7 @@ weight A and stand before the content's, which carry weight B, as in `setweight(
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import exp, sqrt
 from typing import TypeAlias
 
@@ -58,7 +59,7 @@ def rank_weighted(query: Query, candidates: Sequence[Candidate], policy: Ranking
                 score=score,
                 confidence=evidence.confidence(place),
                 legs=legs | {"recency": 1 / (1 + days)},
-                reasons=evidence.reasons(place),
+                explain=partial(evidence.reasons, place),
             )
         )
     return best_first(scored)

@@ -89,14 +89,20 @@ class VectorCache:
             self._refresh(conn, tables, tenant, persona, model, matrix)
             owners, values = matrix.owners, matrix.values[: matrix.rows]
         scores = values @ unit(query)
-        done, page = 0, first
-        while done < len(scores):
-            end = min(len(scores), done + page)
-            # The best `end` rows, in order; the ones of earlier pages come first again and are cut off.
-            best = np.argpartition(-scores, end - 1)[:end] if end < len(scores) else np.arange(len(scores))
-            best = best[np.argsort(-scores[best], kind="stable")][done:]
+        if first < len(scores):
+            best = np.argpartition(-scores, first)[:first]
+            best = best[np.argsort(-scores[best], kind="stable")]
             yield [(owners[i], float(scores[i])) for i in best]
-            done, page = end, 2 * end
+            # Sorting everything takes longer, so it waits until somebody asks. What was given is left out by its
+            # number, for among equals the first page took any.
+            rest = np.argsort(-scores, kind="stable")
+            order = rest[~np.isin(rest, best)]
+        else:
+            order = np.argsort(-scores, kind="stable")
+        page = max(first, 1)
+        while len(order):
+            yield [(owners[i], float(scores[i])) for i in order[:page]]
+            order, page = order[page:], 2 * page
 
     def clear(self) -> None:
         """Forget everything, for the rows may have changed."""
