@@ -8,6 +8,9 @@ from memoranda.text import encode_term, frequency, words
 
 COSINE_SHARE = 0.75
 """The cosine's part of the confidence; the rest is the share of the question. From .65 to .85 little changes."""
+SAID_WHOLE = 0.5
+"""The least confidence of a row that says the whole question: above every floor, for in a long text a few words move
+the vector little. Of 760 questions asked of a conversation that cannot answer them one is said whole."""
 STRONG_COSINE = 0.6
 WEAK_COSINE = 0.3
 
@@ -58,7 +61,8 @@ class Evidence:
         cosine = self.candidates[place].cosine
         if cosine is None or not self.query.embedded:
             return self.coverage(place)
-        return COSINE_SHARE * min(max(cosine, 0.0), 1.0) + (1 - COSINE_SHARE) * self._best_coverage
+        blend = COSINE_SHARE * min(max(cosine, 0.0), 1.0) + (1 - COSINE_SHARE) * self._best_coverage
+        return max(blend, SAID_WHOLE) if self.coverage(place) > 1 - 1e-9 else blend
 
     def reasons(self, place: int) -> tuple[str, ...]:
         """Say in plain words what the candidate has in common with the question."""
