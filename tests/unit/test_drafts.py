@@ -54,7 +54,7 @@ def test_the_day_is_that_of_the_zone(zone, day):
 
 def test_index_terms_come_from_title_and_content_and_from_the_category():
     found = made("Gardens bloom.", title="Spring", category="Weather report")
-    assert found.text == embedded_text(found.memory) == "Spring\nGardens bloom."
+    assert found.text == embedded_text("Gardens bloom.", "Spring") == "Spring\nGardens bloom."
     assert found.content_terms == join_terms(TOKENIZER.terms("Spring\nGardens bloom."))
     assert found.category_terms == join_terms(TOKENIZER.terms("Weather report"))
     assert found.length == len(found.content_terms.split()) + len(found.category_terms.split())

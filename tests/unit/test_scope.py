@@ -33,8 +33,9 @@ def test_a_user_without_a_tenant_gets_their_own():
 def test_every_axis_is_checked(axis):
     wrong: Any
     for wrong in ("\t", "x" * 201, "a\x1fb", "\udc00", 7, b"x", ["x", ""]):
+        axes: dict[str, Any] = {axis: [wrong] if axis == "people" else wrong}
         with pytest.raises(InvalidInput) as error:
-            Scope(**{axis: [wrong] if axis == "people" else wrong})
+            Scope(**axes)
         assert error.value.field == axis
 
 

@@ -1,0 +1,200 @@
+"""A scope of a hundred among a hundred thousand rows: every search finds all, and no plan wanders off."""
+
+import hashlib
+import sqlite3
+from dataclasses import replace
+
+import numpy as np
+import psycopg
+import pytest
+from sqlalchemy import create_engine, event, make_url, text
+
+from memoranda import MemoryEngine
+from memoranda.presets import STANDARD
+
+ROWS = 100_000
+FEW = 100
+SEARCHES = 105
+POLICIES = replace(STANDARD, floor=replace(STANDARD.floor, enabled=False))
+
+
+class Directions:
+    """Eight numbers that say nothing: a search by meaning, as cheap as can be."""
+
+    name, dimensions = "test/directions", 8
+
+    def embed(self, texts, purpose):
+        return [[byte / 255 - 0.5 for byte in hashlib.sha256(text.encode()).digest()[:8]] for text in texts]
+
+    async def aembed(self, texts, purpose):
+        return self.embed(texts, purpose)
+
+
+def prepare(engine):
+    """Write the rows of the few, and one row of the crowd to make the others from."""
+    crowd = engine.persona("main", tenant="acme", user="crowd")
+    ana = engine.persona("main", tenant="acme", user="ana")
+    elsewhere = engine.persona("side", tenant="acme", user="ana")
+    for handle in (ana, elsewhere):
+        handle.memories.write_many([f"Invoice {n} for the harbour of Lisbon" for n in range(FEW)])
+    crowd.memories.write("Invoice 0 for the harbour of Lisbon")
+    return crowd, ana, elsewhere
+
+
+COPIED = (
+    "tenant, persona, type, status, content, importance, confidence, core, day, author, audience, project, project_key,"
+    " space, about, session, metadata, created_at, updated_at, cells, category_terms, content_terms, length"
+)
+
+
+def fill_postgres(url, rows=ROWS):
+    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    vector = ", ".join(f"cos(n * {1 + k / 7:.6f})" for k in range(8))
+    with psycopg.connect(plain, autocommit=True) as connection:
+        connection.execute("set work_mem = '64MB'")
+        connection.execute(
+            f"insert into memoranda.memories (id, short_id, {COPIED})"
+            f" select gen_random_uuid(), lpad(to_hex(n), 8, '0'), {COPIED}"
+            f" from memoranda.memories, generate_series(1, {rows}) n where author = 'crowd'"
+        )
+        connection.execute(
+            "insert into memoranda.vectors (tenant, persona, kind, model, owner, vector)"
+            f" select tenant, persona, 'memory', 'test/directions@8', id, array[{vector}]::real[]::vector"
+            " from (select *, row_number() over () n from memoranda.memories"
+            " where author = 'crowd' and short_id like '000%') copies"
+        )
+        connection.execute("vacuum analyze memoranda.memories, memoranda.vectors")
+
+
+def fill_sqlite(path):
+    connection = sqlite3.connect(path)
+    connection.execute("pragma synchronous = off")
+    connection.create_function("new_id", 1, lambda n: f"{n:032x}")
+    connection.execute(
+        f"insert into memoranda_memories (id, short_id, {COPIED}) with recursive numbers(n) as"
+        f" (select 1 union all select n + 1 from numbers where n < {ROWS})"
+        f" select new_id(numbers.n), printf('%08x', numbers.n), {COPIED} from numbers, memoranda_memories"
+        " where author = 'crowd'"
+    )
+    angles = np.cos(np.arange(1, ROWS + 1)[:, None] * (1 + np.arange(8) / 7)).astype("<f4")
+    connection.executemany(
+        "insert into memoranda_vectors (tenant, persona, kind, model, owner, vector)"
+        " values ('acme', 'main', 'memory', 'test/directions@8', ?, ?)",
+        ((f"{n:032x}", row.tobytes()) for n, row in enumerate(angles, 1)),
+    )
+    connection.commit()
+    connection.close()
+
+
+def ten(hits, user="ana"):
+    found = {hit.memory.id for hit in hits}
+    return len(found) == len(hits) == 10 and {hit.memory.author for hit in hits} == {user}
+
+
+def search(handle, n):
+    query = "invoice for the harbour" if n % 2 else f"zzz{n}"  # by words and meaning, by meaning alone
+    return handle.recall(query, limit=10)
+
+
+def test_on_sqlite(tmp_path):
+    path = tmp_path / "memory.db"
+    with MemoryEngine(f"sqlite:///{path}", embedder=Directions(), preset=POLICIES, pool_size=1) as engine:
+        crowd, ana, elsewhere = prepare(engine)
+        fill_sqlite(path)
+        assert engine.build_indexes() is False
+        assert all(ten(search(elsewhere, n)) for n in range(SEARCHES))
+        assert all(ten(search(ana, n)) for n in range(2))
+        assert ten(search(crowd, 1), "crowd")
+
+
+def plans(connection, statements):
+    """Return the nodes of the plans of the statements that were run, each with its index."""
+
+    def nodes(plan):
+        yield plan
+        for inner in plan.get("Plans", ()):
+            yield from nodes(inner)
+
+    for statement, parameters in statements:
+        row = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters).scalar()
+        yield from nodes(row[0]["Plan"])
+
+
+def indexes_of(host, handle):
+    """Return the indexes, and the tables read from end to end, that a recall's statements are planned with."""
+    seen = []
+
+    def note(conn, cursor, statement, parameters, context, many):
+        seen.append((statement, parameters))
+
+    event.listen(host, "before_cursor_execute", note)
+    search(handle, 1)
+    event.remove(host, "before_cursor_execute", note)
+    selects = [
+        pair
+        for pair in seen
+        if "memoranda.memories" in pair[0] and pair[0].lstrip().upper().startswith(("SELECT", "WITH"))
+    ]
+    assert selects
+    with host.connect() as connection:
+        found = list(plans(connection, selects))
+    return (
+        {node["Index Name"] for node in found if "Index Name" in node},
+        {node["Relation Name"] for node in found if node["Node Type"] == "Seq Scan"},
+    )
+
+
+@pytest.fixture
+def roomy_url(blank_postgres_url):
+    """A database where the graph of an index fits into memory while it is built, so that the test is quick."""
+    administrator = create_engine(blank_postgres_url)
+    with administrator.begin() as connection:
+        name = make_url(blank_postgres_url).database
+        connection.execute(text(f"alter database \"{name}\" set maintenance_work_mem = '256MB'"))
+    administrator.dispose()
+    return blank_postgres_url
+
+
+def test_on_postgres(roomy_url):
+    with MemoryEngine(roomy_url, embedder=Directions(), preset=POLICIES, pool_size=1) as engine:
+        engine.setup()
+        crowd, ana, elsewhere = prepare(engine)
+        assert engine.build_indexes() is False, "an approximate index before it pays"
+        fill_postgres(roomy_url)
+        assert engine.build_indexes() is True
+        assert engine.build_indexes() is True
+
+        assert all(ten(search(elsewhere, n)) for n in range(SEARCHES))
+        assert all(ten(search(ana, n)) for n in range(20))
+        assert all(ten(search(crowd, n), "crowd") for n in range(6))
+
+    # psycopg's own default prepares a statement at its fifth run: the plan must not turn generic then
+    host = create_engine(roomy_url, pool_size=1, max_overflow=0)
+    with MemoryEngine(host, embedder=Directions(), preset=POLICIES) as engine:
+        elsewhere = engine.persona("side", tenant="acme", user="ana")
+        assert all(ten(search(elsewhere, n)) for n in range(SEARCHES))
+    host.dispose()
+
+
+def test_a_small_scope_is_found_by_its_own_index_and_never_by_an_approximate_one(roomy_url):
+    host = create_engine(roomy_url, pool_size=1, max_overflow=0)
+    with MemoryEngine(host, embedder=Directions(), preset=POLICIES) as engine:
+        engine.setup()
+        crowd, ana, elsewhere = prepare(engine)
+        fill_postgres(roomy_url, rows=25_000)
+        assert engine.build_indexes() is True
+        with host.connect() as connection:
+            query = "select indexname from pg_indexes where schemaname = 'memoranda' and indexdef like '%hnsw%'"
+            approximate = connection.scalar(text(query))
+
+        assert approximate in indexes_of(host, crowd)[0]
+        wrong = {}
+        for name, handle in {"a small persona": elsewhere, "an author among many": ana}.items():
+            for _ in range(6):
+                search(handle, 1)
+            indexes, read_whole = indexes_of(host, handle)
+            assert approximate not in indexes
+            if read_whole & {"memories", "vectors"}:
+                wrong[name] = read_whole
+        assert not wrong, "tables read from end to end"
+    host.dispose()

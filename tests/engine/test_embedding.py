@@ -1,0 +1,144 @@
+"""When texts are embedded, and what happens without an embedder."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from memoranda.embedders.hash_words import HashWords
+from memoranda.errors import EmbedderMismatch
+from memoranda.testing import BrokenEmbedder, CountingEmbedder, FixedEmbedder
+
+SCRIPT = """
+import hashlib, sys
+from memoranda.embedders.hash_words import HashWords
+print(hashlib.sha256(HashWords().embed(sys.argv[1:]).tobytes()).hexdigest())
+"""
+
+
+def contents(hits):
+    return [hit.memory.content for hit in hits]
+
+
+@pytest.mark.behaviour("E01")
+def test_hashed_words_are_the_same_in_every_process():
+    texts = ["Ana's dog is called Rex.", "用户喜欢喝榛子拿铁", "C++ & naïve 🚀"]
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT, *texts],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
+    assert HashWords().embed(texts).tobytes() == HashWords().embed(list(texts)).tobytes()
+
+
+@pytest.mark.behaviour("E01")
+def test_hashed_words_are_alike_only_by_the_words_they_share(make_engine):
+    me = make_engine(preset="statements", embedder="hash/words").persona("main")
+    me.memories.write("The automobile needs fuel", about="everyone")
+
+    [same] = me.recall("the automobile needs fuel")
+    synonyms = me.recall("car wants petrol")
+
+    assert same.legs["vector"] == pytest.approx(1, abs=1e-6)
+    assert all(hit.legs["vector"] < 0.2 and hit.legs["overlap"] == 0 for hit in synonyms)
+
+
+@pytest.mark.behaviour("E03")
+def test_without_an_embedder_memories_are_kept_and_found_by_words(make_engine):
+    me = make_engine(embedder="none").persona("main")
+
+    written = me.memories.write("The office is in Lisbon.")
+
+    assert written.created
+    assert written.degraded is None
+    assert contents(me.recall("lisbon office")) == ["The office is in Lisbon."]
+    assert me.recall("lisbon office").degraded is None
+    assert me.recall("headquarters").abstained
+    assert me.stats().vectors == 0
+    assert me.stats().embedder is None
+
+
+@pytest.mark.behaviour("E04")
+def test_a_text_that_was_seen_is_not_sent_again(make_engine):
+    embedder = CountingEmbedder(HashWords())
+    me = make_engine(embedder=embedder).persona("main")
+    me.memories.write("The office is in Lisbon.")
+    assert len(embedder.calls) == 1
+
+    first, second = me.recall("where is the office?"), me.recall("where is the office?")
+    me.scoped(thread="t").recall("where is the office?")
+
+    assert embedder.texts.count("where is the office?") == 1
+    assert contents(first) == contents(second)
+
+
+@pytest.mark.behaviour("E04")
+def test_the_same_texts_of_one_call_are_sent_once_and_a_duplicate_write_sends_nothing(make_engine):
+    embedder = CountingEmbedder(HashWords())
+    me = make_engine(preset="journal", embedder=embedder).persona("main")
+    me.memories.write_many(["one", "two", "one", "two", "three"])
+    me.memories.write("two")
+
+    assert embedder.calls == [("one", "two", "three")]
+    assert me.stats().vectors == 6
+
+
+@pytest.mark.behaviour("E05")
+def test_only_the_texts_that_are_missing_are_sent_and_in_one_call(make_engine):
+    embedder = CountingEmbedder(HashWords())
+    me = make_engine(embedder=embedder).persona("main")
+    me.memories.write("known")
+    embedder.calls.clear()
+
+    me.memories.write_many(["new one", "known", "new two"])
+
+    assert embedder.calls == [("new one", "new two")]
+
+
+@pytest.mark.behaviour("E05")
+def test_vectors_come_back_to_the_texts_they_were_made_for(make_engine):
+    vectors: dict[str, list[float]] = {"north": [0, 1], "east": [1, 0], "northeast": [0.70710678, 0.70710678]}
+    me = make_engine(preset="statements", embedder=FixedEmbedder(vectors)).persona("main")
+    me.memories.write("northeast", about="everyone")
+    me.memories.write_many([{"content": text, "about": "everyone"} for text in ("north", "northeast", "east")])
+
+    for text, vector in vectors.items():
+        hits = {hit.memory.content: hit.legs["vector"] for hit in me.recall(text)}
+        expected = {other: vector[0] * v[0] + vector[1] * v[1] for other, v in vectors.items()}
+        assert {other: hits.get(other, 0) for other in vectors} == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.behaviour("W06")
+def test_an_embedder_that_is_down_costs_no_memory(make_engine, backend):
+    if backend.name == "sqlite-memory":
+        pytest.skip("not applicable: a store in memory has one engine")
+    embedder = BrokenEmbedder(name="hash/words", dimensions=512)
+    engine = make_engine(embedder=embedder)
+    assert engine.persona("main").memories.write("The office is in Lisbon.").degraded
+    engine.close()
+
+    healthy = make_engine(embedder="hash/words").persona("main")
+    assert contents(healthy.recall("lisbon office")) == ["The office is in Lisbon."]
+    assert healthy.recall("lisbon office").degraded is None
+
+
+@pytest.mark.behaviour("S22")
+def test_a_store_is_never_opened_with_another_embedder_and_says_what_to_do(make_engine, backend):
+    if backend.name == "sqlite-memory":
+        pytest.skip("not applicable: a store in memory has one engine")
+    make_engine(embedder="hash/words").persona("main").memories.write("The office is in Lisbon.")
+
+    other = make_engine(embedder=FixedEmbedder({"q": [1, 0]})).persona("main")
+
+    with pytest.raises(EmbedderMismatch, match=r"hash/words@512.*test/fixed@2"):
+        other.recall("q")
+    with pytest.raises(EmbedderMismatch):
+        other.memories.write("q")
+    assert contents(make_engine(embedder="auto").persona("main").recall("lisbon")) == ["The office is in Lisbon."]
