@@ -19,7 +19,7 @@ from memoranda.moments import Day, Moment, in_utc
 from memoranda.policies import MemoryType, Policies
 from memoranda.records import Audience, Memory, Source, SourceType
 from memoranda.redaction import redact, redact_value
-from memoranda.scope import Scope, author_cell, project_cell
+from memoranda.scope import Scope, author_cell, check_project, project_cell
 from memoranda.text import Tokenizer, clean, join_terms
 
 CONTENT_LIMIT = 10_000_000
@@ -54,17 +54,17 @@ class MemoryFields(TypedDict, total=False):
     title: Annotated[str, Field(max_length=1000)] | None
     importance: Scale
     confidence: Scale
-    core: bool
+    core: Annotated[bool, Field(strict=True)]
     day: Day | None
     event_time: Moment | None
     valid_from: Moment | None
     valid_to: Moment | None
-    about: Annotated[str, Field(max_length=200, pattern=_ABOUT)] | None
+    about: Annotated[str, Field(max_length=210, pattern=_ABOUT)] | None
     audience: Audience
     project: Label | None
     session: Label | None
     position: Annotated[int, Field(ge=0, lt=2**31, strict=True)] | None
-    metadata: dict[str, Any]
+    metadata: dict[Any, Any]
     source: SourceFields
 
 
@@ -134,7 +134,10 @@ def check(content: object, fields: Mapping[str, Any], *, index: int | None = Non
     try:
         parsed = _FIELDS.validate_python(_cleaned(dict(fields)))
         if "metadata" in parsed:
-            metadata.encode(parsed["metadata"])
+            # What is kept is what comes back from the database: cleaned, and independent of the caller's mapping.
+            parsed["metadata"] = metadata.decode(metadata.encode(parsed["metadata"]))
+        if parsed.get("project"):
+            check_project(parsed["project"])
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         name = ".".join(str(part) for part in first["loc"]) or "fields"

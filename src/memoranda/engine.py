@@ -99,6 +99,11 @@ class MemoryEngine:
         """Show the kind of database, never its address."""
         return f"<MemoryEngine on {self._database.dialect.name}>"
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the first verb would create the database: there is no such file yet."""
+        return self._database.is_absent
+
     def persona(
         self, name: str = "main", *, tenant: str = "", user: str | None = None, preset: str | Policies | None = None
     ) -> Persona:

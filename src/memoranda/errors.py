@@ -11,6 +11,16 @@ class MemorandaError(Exception):
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or " ".join((self.__doc__ or "").split()))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Cross a process border as it is: the message is complete, and must not go through `__init__` again."""
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[MemorandaError], args: tuple[object, ...], data: dict[str, object]) -> MemorandaError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(data)
+    return error
+
 
 # -- the caller's side: what was asked cannot be done as it stands
 

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from memoranda.errors import InvalidInput
 from memoranda.moments import Day, Moment, in_utc
 from memoranda.policies import MemoryType
+from memoranda.text import clean
 
 
 def _many(value: object) -> object:
@@ -72,8 +73,8 @@ def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None
     return Filters(
         day=parsed.get("date"),
         types=parsed.get("types") or (),
-        categories=parsed.get("categories") or (),
-        project=parsed.get("project", project),
+        categories=tuple(map(clean, parsed.get("categories") or ())),
+        project=project if parsed.get("project") is None else clean(parsed["project"] or ""),
         as_of=in_utc(parsed.get("as_of"), zone, "as_of"),
         include_inactive=parsed.get("include_inactive", False),
     )

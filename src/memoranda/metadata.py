@@ -90,7 +90,10 @@ def _encode_mapping(value: Mapping[object, object], place: str, depth: int) -> d
     for key, item in value.items():
         if not isinstance(key, str) or isinstance(key, Enum):
             raise InvalidInput(f"{place} has a key that is not a string", field="metadata")
-        items[clean(key)] = encode(item, f"{place}.{clean(key)[:40]}", depth + 1)
+        name = clean(key)
+        if name in items:
+            raise InvalidInput(f"{place} has two keys that are one once they are cleaned", field="metadata")
+        items[name] = encode(item, f"{place}.{name[:40]}", depth + 1)
     if _TAG in items:
         return {_TAG: "mapping", "value": [[key, item] for key, item in items.items()]}
     return items

@@ -9,7 +9,7 @@ from memoranda.memories import Memories
 from memoranda.pipelines import recalling
 from memoranda.pipelines.context import Context, opened
 from memoranda.records import Recall, Statistics
-from memoranda.scope import Scope
+from memoranda.scope import Scope, check_name, check_project
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -134,12 +134,17 @@ class Projects:
 
     def members(self, project: str) -> list[str]:
         """Return the members of a project, in order of their names."""
-        return self._runner.run(read(projects.members, self._context.scope, project))
+        return self._runner.run(self._members(project))
 
     async def amembers(self, project: str) -> list[str]:
         """Async twin of `members`."""
-        return await self._runner.arun(read(projects.members, self._context.scope, project))
+        return await self._runner.arun(self._members(project))
+
+    def _members(self, project: str) -> Steps[list[str]]:
+        check_project(project)
+        return read(projects.members, self._context.scope, project)
 
     def _change(self, fn: Any, project: str, member: str, *arguments: Any) -> Steps[bool]:
-        replace(self._context.scope, project=project, user=None, tenant="", people=(member,))  # checks both names
+        check_project(project)
+        check_name("member", member)
         return write(fn, self._context.scope, project, member, *arguments)

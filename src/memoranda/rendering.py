@@ -26,7 +26,7 @@ def memory_line(memory: Memory) -> str:
     if memory.status != "active":
         parts.append(f"[{memory.status}]")
     if memory.project:
-        parts.append(f"@{memory.project}")
+        parts.append(f"@{one_line(memory.project)}")
     tail = f", {memory.day.isoformat()}"
     if memory.valid_from or memory.valid_to:
         tail += f" valid {_day(memory.valid_from)}->{_day(memory.valid_to)}"
@@ -43,12 +43,12 @@ def record_lines(record: MemoryRecord) -> str:
     memory = record.memory
     lines = [memory_line(memory)]
     if memory.author:
-        lines.append(f"author: {memory.author} ({memory.audience})")
+        lines.append(f"author: {one_line(memory.author)} ({memory.audience})")
     lines += [f"supersedes: {old.short_id}" for old in record.supersedes]
     if record.superseded_by:
         lines.append(f"superseded by: {record.superseded_by.short_id}")
     for source in record.sources:
-        via = f" via {source.channel}" if source.channel else ""
+        via = f" via {one_line(source.channel)}" if source.channel else ""
         excerpt = one_line(source.excerpt)
         cut = f"{excerpt[: _EXCERPT - 1]}…" if len(excerpt) > _EXCERPT else excerpt
         lines.append(f"source: {source.type}{via}" + (f" -- {cut}" if cut else ""))

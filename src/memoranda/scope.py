@@ -13,15 +13,31 @@ _USER_TENANT = "user:"
 _NAME_LIMIT = 200  # keeps an index entry of several names under the page limit of either database
 
 
-def _check_name(axis: str, value: object) -> None:
+def check_name(axis: str, value: object) -> None:
+    """Refuse what cannot name anything.
+
+    Raises:
+        InvalidInput: it is empty, too long, of more than one line, or holds control characters.
+    """
     if not isinstance(value, str):
         raise InvalidInput(f"{axis} must be a string", field=axis)
     if not value.strip():
         raise InvalidInput(f"{axis} must not be empty: leave it out if there is none", field=axis)
     if len(value) > _NAME_LIMIT:
         raise InvalidInput(f"{axis} must have at most {_NAME_LIMIT} characters", field=axis)
-    if any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in value):
-        raise InvalidInput(f"{axis} must not contain control characters", field=axis)
+    if any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in value) or len(value.splitlines()) > 1:
+        raise InvalidInput(f"{axis} must not contain line breaks or other control characters", field=axis)
+
+
+def check_project(project: object) -> None:
+    """Refuse what cannot name a project.
+
+    Raises:
+        InvalidInput: as for every name, or it has neither a letter nor a digit.
+    """
+    check_name("project", project)
+    if not project_key(str(project)):
+        raise InvalidInput("project must have a letter or a digit", field="project")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,22 +62,24 @@ class Scope:
 
     def __post_init__(self) -> None:
         """Check every name, and give a user without a tenant their own."""
-        _check_name("persona", self.persona)
-        for axis in ("user", "project", "space", "agent", "thread"):
+        check_name("persona", self.persona)
+        if self.project is not None:
+            check_project(self.project)
+        for axis in ("user", "space", "agent", "thread"):
             if (value := getattr(self, axis)) is not None:
-                _check_name(axis, value)
+                check_name(axis, value)
         if self.people is not None:
             people: object = self.people
             if isinstance(people, str) or not isinstance(people, Iterable):
                 raise InvalidInput("people must be a list of names", field="people")
             object.__setattr__(self, "people", tuple(self.people))
             for person in self.people:
-                _check_name("people", person)
+                check_name("people", person)
         own = f"{_USER_TENANT}{self.user}" if self.user else ""
         if not self.tenant:
             object.__setattr__(self, "tenant", own)
         elif self.tenant != own:
-            _check_name("tenant", self.tenant)
+            check_name("tenant", self.tenant)
             if self.tenant.startswith(_USER_TENANT):
                 raise InvalidInput(f"{_USER_TENANT!r} begins the tenant of a single user only", field="tenant")
 

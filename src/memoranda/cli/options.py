@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
@@ -74,11 +73,6 @@ class Store:
         """
         from memoranda.engine import DEFAULT_URL, MemoryEngine
 
-        if not create and not _exists(self.url or DEFAULT_URL):
-            raise StoreUnavailable(
-                "There is no database file at this address yet: store something with `memoranda write`, or name the "
-                "store with --url or MEMORANDA_URL."
-            )
         with MemoryEngine(
             self.url or DEFAULT_URL,
             preset=self.preset,
@@ -86,6 +80,11 @@ class Store:
             timezone=self.timezone,
             schema=self.schema,
         ) as engine:
+            if engine.is_new and not create:
+                raise StoreUnavailable(
+                    "There is no database file at this address yet: store something with `memoranda write`, or name "
+                    "the store with --url or MEMORANDA_URL."
+                )
             yield engine
 
     @contextmanager
@@ -93,16 +92,6 @@ class Store:
         """Open the persona for a command; see `engine`."""
         with self.engine(create=create) as engine:
             yield engine.persona(self.persona, tenant=self.tenant, user=self.user)
-
-
-def _exists(address: str) -> bool:
-    from memoranda.db.dialects import parse_url
-
-    url = parse_url(address)
-    name = url.database or ""
-    if url.get_backend_name() != "sqlite" or name in ("", ":memory:") or name.startswith("file:"):
-        return True
-    return Path(name).exists()
 
 
 def store(

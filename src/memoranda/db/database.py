@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy import exc as alchemy
@@ -51,9 +51,7 @@ class Database:
             self._engine = target
         else:
             raise ConfigurationError("give a database address or a SQLAlchemy Engine (not an AsyncEngine)")
-        self._reading = self._engine
-        if self.dialect.reads_in_autocommit:
-            self._reading = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._views = {write: _at_level(self._engine, self.dialect.isolation(write=write)) for write in (False, True)}
         self.tables = declare(self.dialect)
         self._serial = self.dialect.serial(self._engine)
         self._closed = False
@@ -129,7 +127,7 @@ class Database:
     def _transact(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         committing = False
         try:
-            with self._taking_turns(write), (self._engine if write else self._reading).connect() as conn:
+            with self._taking_turns(write), self._views[write].connect() as conn:
                 self.dialect.begin(conn, write=write)
                 result = fn(conn, self.tables, *args, **kwargs)
                 if write:
@@ -208,6 +206,11 @@ class Database:
                 self._attempt(False, _check)
         self._ready = True
 
+    @property
+    def is_absent(self) -> bool:
+        """Whether connecting would create the database."""
+        return self.dialect.is_absent(self._engine.url)
+
     def setup(self) -> list[str]:
         """Create or upgrade the tables, and return the names of the revisions that were applied."""
         self._enter()
@@ -222,7 +225,7 @@ class Database:
     def revision(self) -> str | None:
         """Return the revision the tables are at, None when there are none."""
         self._enter()
-        if self.dialect.is_absent(self._engine.url):
+        if self.is_absent:
             return None
         return self._attempt(False, lambda conn, tables: migrations.current(conn, tables.dialect))
 
@@ -244,6 +247,10 @@ class Database:
     async def aclose(self) -> None:
         """Do what `close` does without blocking the event loop."""
         await asyncio.to_thread(self.close)
+
+
+def _at_level(engine: Engine, level: Literal["READ COMMITTED", "AUTOCOMMIT"] | None) -> Engine:
+    return engine.execution_options(isolation_level=level) if level else engine
 
 
 class _ConnectionLost(Exception):

@@ -25,6 +25,7 @@ from sqlalchemy import (
     text,
 )
 
+from memoranda.db.inserts import Inserts
 from memoranda.db.types import Json, Metadata, UTCDateTime
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Tables:
     """The tables of one store, and the dialect that knows its database."""
 
     dialect: "Dialect"
+    inserts: Inserts
     metadata: MetaData
     memories: Table
     one: "FromClause"
@@ -193,11 +195,10 @@ def declare(dialect: "Dialect") -> Tables:
         _axis("actor"),
         Column("excerpt", Text, nullable=False, server_default=text("''")),
         Column("created_at", UTCDateTime, nullable=False),
-        *dialect.key("tenant", "persona", "id"),
+        *dialect.key("tenant", "persona", "memory_id", "id"),
         _one_of("type", SOURCE_TYPES),
         of_memory(),
     )
-    Index(None, sources.c.tenant, sources.c.persona, sources.c.memory_id)
     vectors = Table(
         name("vectors"),
         meta,
@@ -225,6 +226,7 @@ def declare(dialect: "Dialect") -> Tables:
     )
     return Tables(
         dialect=dialect,
+        inserts=Inserts(dialect),
         metadata=meta,
         memories=memories,
         one=memories.alias("one"),

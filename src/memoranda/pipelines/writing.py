@@ -16,7 +16,7 @@ _LONG = 10_000  # characters: about a millisecond of work
 
 def write_many(context: Context, items: Iterable[str | Mapping[str, Any]]) -> Steps[list[Written]]:
     """Check every row, embed them in one call, store them in one transaction."""
-    if isinstance(items, str | Mapping):
+    if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise InvalidInput("write_many takes a list of memories; for one memory call `write`")
     setting = context.writing()
     drafts = yield from compute(_drafted, list(items), setting)

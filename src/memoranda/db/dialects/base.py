@@ -49,6 +49,10 @@ class TextQuestion:
 
     cells: Sequence[str]
     terms: Sequence[str]
+    weights: Sequence[float]
+    """What each term is worth among the rows the scope can see: nobody else's rows move a score or a cut."""
+    average_length: float
+    """The mean number of indexed terms of these rows."""
     match: Literal["any", "all"]
 
 
@@ -60,6 +64,8 @@ class VectorQuestion:
     persona: str
     model: str
     vector: "Vector"
+    rows: int
+    """How many active rows the scope can see, by and large."""
     approximate: bool = False
     """Whether to walk an approximate index instead of comparing every row."""
 
@@ -72,10 +78,12 @@ class Dialect(Protocol):
     """The schema the tables live in, where the database has schemas."""
     prefix: str
     """What every table's name begins with."""
-    reads_in_autocommit: bool
-    """Whether a read is cheaper without a transaction around it; its statements then need not see one moment."""
 
     # -- connections
+
+    def isolation(self, *, write: bool) -> Literal["READ COMMITTED", "AUTOCOMMIT"] | None:
+        """Return the isolation level of a read or a write, None for the connection's own."""
+        ...
 
     def create_engine(self, url: URL, options: EngineOptions) -> Engine:
         """Return an engine of our own for an address."""

@@ -37,7 +37,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR, insert
 from sqlalchemy.dialects.postgresql import UUID as PG_UUID
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
@@ -65,11 +65,18 @@ SEARCH = (
 """Category weighs A, content B; the cells come last, so that they move no position, and weigh D."""
 
 _EF_SEARCH = 200  # as many as the legs propose; pgvector's default of 40 would cut them short
+_BUILD_MEMORY = "512MB"  # an index that outgrows it while it is built takes several times as long
 _LEAST_SHARE = (
     0.02  # of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then
 )
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 
+_REFUSALS = {  # a connection that fails has no SQLSTATE, only libpq's words
+    "password authentication failed": "the user name or password was refused",
+    "no password supplied": "it asks for a password",
+    "no pg_hba.conf entry": "it does not let this user in from here",
+    "does not exist": "there is no database or user of this name",
+}
 _BUSY = {"55P03", "57014", "40P01", "53300"}  # lock not available, query cancelled, deadlock, too many connections
 
 
@@ -89,7 +96,6 @@ class PostgresqlDialect:
 
     name = "postgresql"
     prefix = ""
-    reads_in_autocommit = True
 
     def __init__(self, schema: str) -> None:
         """Keep the schema's name."""
@@ -99,6 +105,10 @@ class PostgresqlDialect:
         self._foreign = False
 
     # -- connections
+
+    def isolation(self, *, write: bool) -> Literal["READ COMMITTED", "AUTOCOMMIT"]:
+        """Read without a transaction around; write on the level that row locks are made for, whatever the default."""
+        return "READ COMMITTED" if write else "AUTOCOMMIT"
 
     def create_engine(self, url: URL, options: EngineOptions) -> Engine:
         """Connect without prepared statements; wait no longer than the time limit for a connection."""
@@ -144,7 +154,8 @@ class PostgresqlDialect:
             return PermissionMissing("The database is read-only here: connect to the primary server to write.")
         if state in _BUSY:
             return StoreBusy()
-        if error.connection_invalidated or state is None or state[:2] in ("08", "57", "28", "3D"):
+        unreachable = state is None and isinstance(error, OperationalError | InterfaceError)
+        if error.connection_invalidated or unreachable or (state or "")[:2] in ("08", "57", "28", "3D"):
             reason = {"28": "the user name or password was refused", "3D": "the database does not exist"}.get(
                 (state or "")[:2]
             )
@@ -176,7 +187,15 @@ class PostgresqlDialect:
         self.advise_lock(conn, f"memoranda:upgrade:{self.schema}")
         if not conn.scalar(text("SELECT 1 FROM pg_namespace WHERE nspname = :name"), {"name": self.schema}):
             conn.execute(text(f'CREATE SCHEMA "{self.schema}"'))
-        if not conn.scalar(text("SELECT 1 FROM pg_extension WHERE extname = 'vector'")):
+        if not conn.scalar(text("SELECT to_regtype('vector') IS NOT NULL")):
+            elsewhere = conn.scalar(
+                text("SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'vector'")
+            )
+            if elsewhere:
+                raise ExtensionMissing(
+                    f"The `vector` extension lives in the schema {elsewhere}, which is not on the search path: run "
+                    f"`ALTER ROLE CURRENT_USER SET search_path = public, {elsewhere}` and connect anew."
+                )
             try:
                 conn.execute(text("CREATE EXTENSION vector"))
             except DBAPIError as error:
@@ -318,10 +337,12 @@ class PostgresqlDialect:
             return False
         size = int(model.rpartition("@")[2])
         quoted = model.replace("'", "''")
+        conn.exec_driver_sql(f"SET maintenance_work_mem = '{_BUILD_MEMORY}'")
         conn.exec_driver_sql(
             f'CREATE INDEX CONCURRENTLY IF NOT EXISTS "{vector_index_name(model)}" ON "{self.schema}"."{v.name}" '
             f"USING hnsw ((vector::vector({size})) vector_cosine_ops) WHERE kind = 'memory' AND model = '{quoted}'"
         )
+        conn.exec_driver_sql("RESET maintenance_work_mem")
         return True
 
 

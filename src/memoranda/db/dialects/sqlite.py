@@ -20,18 +20,22 @@ from sqlalchemy import (
     Select,
     String,
     Table,
+    TableClause,
     TableValuedAlias,
     UniqueConstraint,
     Uuid,
+    and_,
     bindparam,
     column,
     create_engine,
     event,
     func,
+    literal,
     literal_column,
     select,
     table,
     type_coerce,
+    union_all,
 )
 from sqlalchemy import Dialect as AlchemyDialect
 from sqlalchemy.dialects.sqlite import insert
@@ -44,6 +48,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from memoranda.db.dialects.base import EngineOptions, TextQuestion, Upsert, VectorQuestion
 from memoranda.db.dialects.sqlite_vectors import VectorCache, unit
 from memoranda.errors import ConfigurationError, PermissionMissing, StoreBusy, StoreError, StoreUnavailable
+from memoranda.ranking.standard import K1, B
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -52,8 +57,8 @@ if TYPE_CHECKING:
     from memoranda.db.schema import Tables
 
 _LEAST_VERSION = (3, 35)  # INSERT ... RETURNING
+_FEW, _MANY = 2000, 8  # so few rows among so many times more are read one by one, not fished out of the whole matrix
 _CHECKPOINT_PAGES = 4000  # 16 MB: a memory touches some twenty pages, and every checkpoint waits for the disk
-_CATEGORY_WEIGHT, _CONTENT_WEIGHT = 2.5, 1.0  # as A stands to B in Postgres
 
 
 class PackedVector(TypeDecorator["NDArray[np.float32]"]):
@@ -77,13 +82,15 @@ class SqliteDialect:
     name = "sqlite"
     schema: str | None = None
     prefix = "memoranda_"
-    reads_in_autocommit = False
 
     def __init__(self) -> None:
         """Begin with no vectors in memory."""
         self.vectors = VectorCache()
 
     # -- connections
+
+    def isolation(self, *, write: bool) -> None:
+        """Leave it: `begin` says what a transaction is."""
 
     def create_engine(self, url: URL, options: EngineOptions) -> Engine:
         """Open a file with a small pool, or memory with its one connection."""
@@ -118,7 +125,12 @@ class SqliteDialect:
         return engine
 
     def adopt(self, engine: Engine) -> None:
-        """Leave a caller's engine as it is."""
+        """Leave a caller's engine as it is, if all its threads see the same database."""
+        if _in_memory(engine.url) and not isinstance(engine.pool, StaticPool):
+            raise ConfigurationError(
+                "this engine has a database in memory for every thread: create it with poolclass=StaticPool and "
+                "connect_args={'check_same_thread': False}, or give the address sqlite:// instead"
+            )
 
     def is_absent(self, url: URL) -> bool:
         """Look for the file."""
@@ -130,9 +142,13 @@ class SqliteDialect:
 
     def begin(self, conn: Connection, *, write: bool) -> None:
         """Begin at once for a write: two readers that both want to write would lose one of the two updates."""
-        if getattr(conn.connection.dbapi_connection, "in_transaction", False):
-            return  # the caller's engine has an event that begins
-        conn.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        conn.begin()  # where a caller's engine has an event that begins, it begins here
+        driver = conn.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        if driver.in_transaction and write:
+            conn.exec_driver_sql("ROLLBACK")
+        if not driver.in_transaction:
+            conn.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
     def serial(self, engine: Engine) -> Literal["all", "writes", "none"]:
         """Share the one connection of a store in memory; queue up writes, for waiting in SQLite is a poll."""
@@ -222,15 +238,28 @@ class SqliteDialect:
         self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
     ) -> Select[Any]:
         """Search FTS5, starting from the cells."""
+        # FTS5's own bm25() counts over the whole file: it would let other scopes move this one's ranks.
         m = tables.memories
         fts = table(f"{m.name}_fts", column("rowid", Integer))
-        joined = {"any": " OR ", "all": " AND "}[question.match].join(question.terms)
-        wanted = f"cells : ({' OR '.join(question.cells)}) AND {{category_terms content_terms}} : ({joined})"
-        score = literal_column(f"-bm25({fts.name}, 0.0, {_CATEGORY_WEIGHT}, {_CONTENT_WEIGHT})", Float)
+        found = union_all(
+            *(
+                select(fts.c.rowid.label("n"), literal(weight, Float).label("weight")).where(
+                    _says(fts, question.cells, term)
+                )
+                for term, weight in zip(question.terms, question.weights, strict=True)
+            )
+        ).subquery("found")
+        summed = select(found.c.n, func.sum(found.c.weight).label("weight")).group_by(found.c.n)
+        if question.match == "all":
+            summed = summed.having(func.count() == len(question.terms))
+        said = summed.subquery("said")
+        # BM25 with every term said once; how often it is said counts when the candidates are ranked.
+        length = literal(K1 * B / max(question.average_length, 1.0), Float) * m.c.length
+        score = said.c.weight / (literal(1 + K1 * (1 - B), Float) + length)
         return (
             select(m.c.id, score.label("score"))
-            .select_from(fts.join(m, m.c.n == fts.c.rowid))
-            .where(literal_column(fts.name).bool_op("MATCH")(bindparam(None, wanted, type_=String)), visible)
+            .select_from(said.join(m, m.c.n == said.c.n))
+            .where(visible)
             .order_by(score.desc(), m.c.id.desc())
             .limit(limit)
         )
@@ -238,8 +267,10 @@ class SqliteDialect:
     def vector_leg(
         self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: VectorQuestion, limit: int
     ) -> Select[Any]:
-        """Compare every vector of the persona, then let SQL say which of the nearest may be seen."""
+        """Compare every vector of the persona, and let SQL say which may be seen; where few may, compare only these."""
         m = tables.memories
+        if self._few_among_many(conn, tables, question):
+            return _ranked(self._few(conn, tables, visible, question, limit))
         owner, enough = (question.tenant, question.persona), 2 * limit
         found: list[tuple[str, float]] = []
         for page in self.vectors.nearest(conn, tables, owner, question.model, question.vector, enough):
@@ -248,10 +279,35 @@ class SqliteDialect:
             found += [(identifier, score) for identifier, score in page if identifier in seen]
             if len(found) >= limit:
                 break
-        rows = _json_rows(found[:limit])
-        identifier = literal_column("json_extract(value, '$[0]')", Uuid)
-        score = literal_column("json_extract(value, '$[1]')", Float)
-        return select(identifier.label("id"), score.label("score")).select_from(rows)
+        return _ranked(found[:limit])
+
+    def _few_among_many(self, conn: Connection, tables: "Tables", question: VectorQuestion) -> bool:
+        if question.rows > _FEW:
+            return False
+        v = tables.vectors
+        own = (v.c.tenant == question.tenant, v.c.persona == question.persona, v.c.kind == "memory")
+        enough = _MANY * max(question.rows, 1)
+        some = select(v.c.n).where(*own, v.c.model == question.model).limit(enough).subquery()
+        return conn.scalar(select(func.count()).select_from(some)) == enough
+
+    def _few(
+        self,
+        conn: Connection,
+        tables: "Tables",
+        visible: ColumnElement[bool],
+        question: VectorQuestion,
+        limit: int,
+    ) -> list[tuple[str, float]]:
+        m, v = tables.memories, tables.vectors
+        owned = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == "memory", v.c.owner == m.c.id)
+        rows = conn.execute(
+            select(type_coerce(m.c.id, String), v.c.vector)
+            .select_from(m.join(v, owned))
+            .where(visible, v.c.model == question.model)
+        ).all()
+        scores = self.cosines([row[1] for row in rows], question)
+        found = [(row[0], score or 0.0) for row, score in zip(rows, scores, strict=True)]
+        return sorted(found, key=lambda item: item[1], reverse=True)[:limit]
 
     def cosine_evidence(self, tables: "Tables", question: VectorQuestion) -> ColumnElement[Any]:
         """Fetch the vectors themselves."""
@@ -266,20 +322,24 @@ class SqliteDialect:
     def frequencies(self, tables: "Tables", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
         """Count by the index, one look a term."""
         fts = table(f"{tables.memories.name}_fts")
-        wanted = (f"cells : ({' OR '.join(cells)}) AND {{category_terms content_terms}} : {term}" for term in terms)
         return select(
-            *(
-                select(func.count())
-                .select_from(fts)
-                .where(literal_column(fts.name).bool_op("MATCH")(bindparam(None, query, type_=String)))
-                .scalar_subquery()
-                for query in wanted
-            )
+            *(select(func.count()).select_from(fts).where(_says(fts, cells, term)).scalar_subquery() for term in terms)
         )
 
     def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
         """Send one JSON array."""
         return column.in_(_listed([identifier.hex for identifier in ids]))
+
+
+def _says(fts: TableClause, cells: Sequence[str], term: str) -> ColumnElement[bool]:
+    query = f"cells : ({' OR '.join(cells)}) AND {{category_terms content_terms}} : {term}"
+    return literal_column(fts.name).bool_op("MATCH")(bindparam(None, query, type_=String))
+
+
+def _ranked(found: Sequence[tuple[str, float]]) -> Select[Any]:
+    identifier = literal_column("json_extract(value, '$[0]')", Uuid)
+    score = literal_column("json_extract(value, '$[1]')", Float)
+    return select(identifier.label("id"), score.label("score")).select_from(_json_rows(found))
 
 
 def _json_rows(values: Sequence[Any]) -> TableValuedAlias:

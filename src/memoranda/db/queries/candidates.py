@@ -7,12 +7,13 @@ statement: what differs by database are the two legs, which the dialect supplies
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Float,
+    FromClause,
     Select,
     and_,
     cast,
@@ -30,6 +31,7 @@ from memoranda.db.queries.visibility import holding, narrowed, visible
 from memoranda.db.schema import Tables
 from memoranda.filters import Filters
 from memoranda.policies import RankingPolicy, VisibilityPolicy
+from memoranda.ranking.evidence import inverse_frequency
 from memoranda.scope import Scope, author_cell, project_cell
 
 if TYPE_CHECKING:
@@ -60,10 +62,10 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
     shared = projects.projects_of(conn, tables, question.scope)
     query = _statistics(conn, tables, question, shared)
     vectors = _vector_question(conn, tables, question, query)
-    candidates = _candidates(conn, tables, question, shared, vectors, question.ranking.match)
+    candidates = _candidates(conn, tables, question, query, shared, vectors, question.ranking.match)
     matched = any(candidate.text_rank is not None for candidate in candidates)
     if question.ranking.match == "all" and vectors is None and not matched:
-        candidates = _candidates(conn, tables, question, shared, vectors, "any")
+        candidates = _candidates(conn, tables, question, query, shared, vectors, "any")
     return query, candidates
 
 
@@ -76,7 +78,7 @@ def _statistics(conn: Connection, tables: Tables, question: Question, shared: Se
     """Count over the asker's own rows and those shared with them, never over anybody else's."""
     m, scope = tables.memories, question.scope
     if shared:
-        seen = visible(tables, scope, question.visibility)
+        seen = visible(tables, scope, question.visibility, shared=shared)
     else:  # what one index answers by itself
         seen = and_(m.c.tenant == scope.tenant, m.c.persona == scope.persona, m.c.author == scope.author)
     row = conn.execute(select(func.count(), func.avg(m.c.length)).where(seen, m.c.status == "active")).one()
@@ -104,6 +106,7 @@ def _vector_question(conn: Connection, tables: Tables, question: Question, query
         persona=question.scope.persona,
         model=question.model,
         vector=question.vector,
+        rows=query.rows,
         approximate=tables.dialect.approximate(conn, tables, question.model, query.rows),
     )
 
@@ -112,22 +115,29 @@ def _candidates(
     conn: Connection,
     tables: Tables,
     question: Question,
+    query: Query,
     shared: Sequence[str],
     vectors: VectorQuestion | None,
-    match: Any,
+    match: Literal["any", "all"],
 ) -> list[Candidate]:
     limit, dialect = question.ranking.candidates, tables.dialect
-    wanted = _wanted(tables, question, tables.memories)
+    wanted = _wanted(tables, question, shared, tables.memories)
     with dialect.searching(conn, vectors):
         text_leg = vector_leg = None
         if question.terms:
-            text = TextQuestion(cells=_cells(question.scope, shared), terms=question.terms, match=match)
+            text = TextQuestion(
+                cells=_cells(question.scope, shared),
+                terms=question.terms,
+                weights=[inverse_frequency(max(query.rows, seen), seen) for seen in query.document_frequency],
+                average_length=query.average_length,
+                match=match,
+            )
             text_leg = dialect.text_leg(tables, wanted, text, limit)
         if vectors is not None:
             vector_leg = dialect.vector_leg(conn, tables, wanted, vectors, limit)
         if text_leg is None and vector_leg is None:
             return []
-        statement = _with_evidence(tables, question, vectors, text_leg, vector_leg)
+        statement = _with_evidence(tables, question, shared, vectors, text_leg, vector_leg)
         found = conn.execute(statement).all()
     text_ranks = _ranks([row.text_score for row in found])
     dense_ranks = _ranks([row.dense_score for row in found])
@@ -153,9 +163,9 @@ def _candidates(
     ]
 
 
-def _wanted(tables: Tables, question: Question, rows: Any) -> ColumnElement[bool]:
+def _wanted(tables: Tables, question: Question, shared: Sequence[str], rows: FromClause) -> ColumnElement[bool]:
     return and_(
-        visible(tables, question.scope, question.visibility, rows),
+        visible(tables, question.scope, question.visibility, rows, shared=shared),
         holding(rows, question.filters, question.now),
         narrowed(rows, question.filters),
     )
@@ -164,6 +174,7 @@ def _wanted(tables: Tables, question: Question, rows: Any) -> ColumnElement[bool
 def _with_evidence(
     tables: Tables,
     question: Question,
+    shared: Sequence[str],
     vectors: VectorQuestion | None,
     text_leg: Select[Any] | None,
     vector_leg: Select[Any] | None,
@@ -192,7 +203,7 @@ def _with_evidence(
                     other.c.position.between(one.c.position - reach, one.c.position + reach),
                 ),
             )
-            .where(one.c.session != "", other.c.session != "", _wanted(tables, question, other))
+            .where(one.c.session != "", other.c.session != "", _wanted(tables, question, shared, other))
         )
         parts = [select(proposed.c.id, proposed.c.text_score, proposed.c.dense_score), beside]
     every = union_all(*parts).subquery("every")

@@ -18,7 +18,6 @@ from memoranda.ids import new_short_id, parse
 from memoranda.records import Memory, MemoryRecord, MemoryVersion, Source, Status
 
 _ATTEMPTS = 5  # at a short id that is free: two collisions in a row take 10^12 rows in one persona
-_ROWS_PER_STATEMENT = 500  # of some 35 parameters each: SQLite takes 32,766 in a statement
 
 
 def add(
@@ -62,7 +61,7 @@ def add(
         raise StoreError("No free short id was found: this should not happen, please report it.")
     stored = [(item, vector) for item, vector in zip(drafts, vectors, strict=True) if found[item.memory.id][1]]
     if stored:
-        conn.execute(insert(tables.sources), [_source_row(item) for item, _ in stored])
+        tables.inserts.add(conn, tables.sources, [_source_row(item) for item, _ in stored])
         _add_vectors(conn, tables, [(item.memory, vector) for item, vector in stored if vector is not None], model)
     return [found[item.memory.id] for item in drafts]
 
@@ -82,14 +81,18 @@ def _placed(conn: Connection, tables: Tables, item: Draft, setting: Setting) -> 
 
 
 def _insert(conn: Connection, tables: Tables, drafts: Sequence[Draft]) -> set[UUID]:
-    m = tables.memories
-    statement = tables.dialect.insert(m).on_conflict_do_nothing().returning(m.c.id)
+    """Insert what breaks no unique key, and return the ids of what was inserted."""
+    m, ids = tables.memories, [item.memory.id for item in drafts]
     # In the order of their keys, for two batches that meet in the same unique index must not wait for each other.
     values = [rows.row(item) for item in sorted(drafts, key=lambda item: item.dedupe_key or "")]
-    fresh: set[UUID] = set()
-    for start in range(0, len(values), _ROWS_PER_STATEMENT):
-        fresh.update(conn.scalars(statement, values[start : start + _ROWS_PER_STATEMENT]))
-    return fresh
+    inserted = tables.inserts.add(conn, m, values, skip_conflicts=True)
+    if inserted == len(values):
+        return set(ids)
+    if not inserted:
+        return set()
+    scope = drafts[0].memory
+    own = (m.c.tenant == scope.tenant, m.c.persona == scope.persona, tables.dialect.ids_in(m.c.id, ids))
+    return set(conn.scalars(select(m.c.id).where(*own)))
 
 
 def _by_dedupe_key(conn: Connection, tables: Tables, setting: Setting, keys: Sequence[str]) -> dict[str | None, Memory]:
@@ -123,20 +126,18 @@ def _source_row(item: Draft) -> dict[str, Any]:
 def _add_vectors(conn: Connection, tables: Tables, pairs: Sequence[tuple[Memory, Any]], model: str | None) -> None:
     if not pairs or model is None:
         return
-    conn.execute(
-        insert(tables.vectors),
-        [
-            {
-                "tenant": record.tenant,
-                "persona": record.persona,
-                "kind": "memory",
-                "model": model,
-                "owner": record.id,
-                "vector": vector,
-            }
-            for record, vector in pairs
-        ],
-    )
+    values = [
+        {
+            "tenant": record.tenant,
+            "persona": record.persona,
+            "kind": "memory",
+            "model": model,
+            "owner": record.id,
+            "vector": vector,
+        }
+        for record, vector in pairs
+    ]
+    tables.inserts.add(conn, tables.vectors, values)
 
 
 # -- looking up
@@ -320,8 +321,8 @@ def supersede(
 ) -> tuple[Memory, bool, Memory]:
     """Store what replaces a memory and close the old one's window, which stays in the history.
 
-    The new memory inherits what the caller leaves out: type, category, importance, project, audience and subject. The
-    old one holds until the new one begins: its `valid_from`, else its event time, else now.
+    The new memory inherits what the caller leaves out: type, category, importance, project, audience and subject, and
+    in any case the space. The old one holds until the new one begins: its `valid_from`, else its event time, else now.
 
     Returns:
         The new memory, whether it was stored by this call, and the old one as it is now.
@@ -352,7 +353,9 @@ def supersede(
         update(m).where(m.c.tenant == old.tenant, m.c.persona == old.persona, m.c.id == old.id).values(dedupe_key=None)
     )
     completed: MemoryFields = {**inherited, **fields}
-    [(new, created)] = add(conn, tables, [draft(content, completed, setting)], [vector], model, setting)
+    # It stays in the space of the old one, or whoever saw the old one would be left with neither.
+    there = replace(setting, scope=replace(setting.scope, space=old.space or None))
+    [(new, created)] = add(conn, tables, [draft(content, completed, there)], [vector], model, there)
     takeover = new.valid_from or new.event_time or setting.now
     status: Status = "superseded" if takeover <= setting.now else "active"
     closed = _change(
@@ -376,9 +379,12 @@ def mark(
 
     Raises:
         MemoryNotFound: there is none the scope may see, or none that `by` names.
+        MemoryNotActive: it was deleted.
         NotTheAuthor: another user wrote it.
     """
     old = _own(conn, tables, setting, identifier)
+    if old.status == "retracted":
+        raise MemoryNotActive(old.status)  # or a deleted memory would come back where the past is asked for
     displacer = None
     if by is not None:
         displacer = find(conn, tables, setting, by)

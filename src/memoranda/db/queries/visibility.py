@@ -1,5 +1,6 @@
 """The one predicate that says what a scope may see, and the conditions of time and filter that come on top."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,31 +14,53 @@ from memoranda.scope import Scope, project_key
 
 
 def visible(
-    tables: Tables, scope: Scope, policy: VisibilityPolicy, rows: FromClause | None = None
+    tables: Tables,
+    scope: Scope,
+    policy: VisibilityPolicy,
+    rows: FromClause | None = None,
+    *,
+    shared: Sequence[str] | None = None,
 ) -> ColumnElement[bool]:
     """Return the predicate every read, correction and look-up of memories carries.
 
     An author sees their own rows. Others see a row only if it is shared with a project they are a member of. Without a
     user only rows without an author are seen, and none where the policy requires one.
+
+    Args:
+        tables: The store's tables.
+        scope: Who asks.
+        policy: Which axes decide.
+        rows: The memories under another name, where a statement speaks of them twice.
+        shared: The asker's projects, where this transaction has read them already: a list that is known lets the
+            database start from an index.
     """
     m = tables.memories if rows is None else rows
     return and_(
         m.c.tenant == scope.tenant,
         m.c.persona == scope.persona,
-        _author(tables, scope, policy, m),
+        _author(tables, scope, policy, m, shared),
         _space(scope, policy, m),
         _about(scope, policy, m),
     )
 
 
-def _author(tables: Tables, scope: Scope, policy: VisibilityPolicy, m: FromClause) -> ColumnElement[bool]:
+def _author(
+    tables: Tables, scope: Scope, policy: VisibilityPolicy, m: FromClause, shared: Sequence[str] | None
+) -> ColumnElement[bool]:
     if scope.user is None:
         return false() if policy.author == "required" else m.c.author == ""
-    members = tables.project_members
-    mine = select(members.c.project).where(
-        members.c.tenant == scope.tenant, members.c.persona == scope.persona, members.c.member == scope.user
-    )
-    return or_(m.c.author == scope.user, and_(m.c.audience == "project", m.c.project.in_(mine)))
+    own = m.c.author == scope.user
+    if shared is None:
+        members = tables.project_members
+        mine = select(members.c.project).where(
+            members.c.tenant == scope.tenant, members.c.persona == scope.persona, members.c.member == scope.user
+        )
+        return or_(own, and_(m.c.audience == "project", m.c.project.in_(mine)))
+    if not shared:
+        return own
+    keys = {project_key(project) for project in shared}
+    named = and_(m.c.project_key.in_(keys), m.c.project_key != "", m.c.project.in_(shared))
+    return or_(own, and_(m.c.audience == "project", named))
 
 
 def _space(scope: Scope, policy: VisibilityPolicy, m: FromClause) -> ColumnElement[bool]:

@@ -152,11 +152,10 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         axis("actor"),
         Column("excerpt", Text, nullable=False, server_default=text("''")),
         Column("created_at", UTCDateTime, nullable=False),
-        *key("sources", "tenant", "persona", "id"),
+        *key("sources", "tenant", "persona", "memory_id", "id"),
         one_of("sources", "type", *sources),
         of_memory("sources"),
     )
-    index("sources", "tenant", "persona", "memory_id")
     create(
         "vectors",
         axis("tenant"),
