@@ -61,7 +61,9 @@ class Writer:
     def __init__(self, seed: int = 7) -> None:
         self._random = random.Random(seed)
         syllables = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
-        self._words = ["".join(self._random.choices(syllables, k=3)) + str(i) * (i % 97 == 0) for i in range(_VOCABULARY)]
+        self._words = [
+            "".join(self._random.choices(syllables, k=3)) + str(i) * (i % 97 == 0) for i in range(_VOCABULARY)
+        ]
         weights = 1 / np.arange(1, _VOCABULARY + 1)
         self._cumulative = np.cumsum(weights / weights.sum()).tolist()
         self._vectors = np.random.default_rng(seed).standard_normal((_VOCABULARY, DIMENSIONS), dtype=np.float32)
@@ -211,7 +213,9 @@ def main() -> None:
     parser.add_argument("--url", help="a Postgres database to use instead of a server that is started for the run")
     parser.add_argument("--searches", type=int, default=100, help="questions a size (default %(default)s)")
     parser.add_argument("--singles", type=int, default=2000, help="rows written one at a time (default %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures there; standard output when left out")
+    parser.add_argument(
+        "--json", type=Path, metavar="OUT", help="write the figures there; standard output when left out"
+    )
     arguments = parser.parse_args()
     sizes = sorted(int(size) for size in arguments.sizes.split(","))
     figures = json.dumps(

@@ -44,7 +44,7 @@ WRONG: dict[str, list[Any]] = {
         "9999-12-31T23:59:59-05:00",
         datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))),
     ],
-    "about": ["ana", "", "person:", 5, "person:" + "x" * 200],
+    "about": ["ana", "", "person:", 5, "person:" + "x" * 210],
     "audience": ["public", "", None, True, "Private"],
     "project": [5, ["a"], "x" * 201],
     "session": [5, ["a"], "x" * 201, uuid.uuid4()],

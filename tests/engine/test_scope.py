@@ -124,6 +124,8 @@ def test_members_are_named_as_carefully_as_users(me):
     assert me.projects.members("apollo") == []
 
 
-def test_a_project_no_database_can_hold_has_no_members(me):
-    for odd in ("a\x00b", "\ud800", "no such project"):
-        assert me.projects.members(odd) == []
+def test_what_cannot_name_a_project_is_refused(me):
+    for odd in ("a\x00b", "\ud800", "a\nb", "--", " "):
+        with pytest.raises(InvalidInput):
+            me.projects.members(odd)
+    assert me.projects.members("no such project") == []

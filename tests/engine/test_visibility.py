@@ -316,6 +316,8 @@ class World:
             return MemoryNotActive
         if verb == "delete" and row.status == "retracted":
             return MemoryNotFound
+        if verb == "mark" and row.status == "retracted":
+            return MemoryNotActive
         return None
 
     def compare(self, asker):

@@ -122,7 +122,8 @@ class Database:
         try:
             return self._transact(write, fn, *args, **kwargs)
         except _ConnectionLost as lost:
-            raise StoreUnavailable() from lost.__cause__
+            assert isinstance(lost.__cause__, alchemy.DBAPIError)
+            raise self._mapped(lost.__cause__) from lost.__cause__
 
     def _transact(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         committing = False

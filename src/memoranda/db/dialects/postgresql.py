@@ -75,7 +75,7 @@ _REFUSALS = {  # a connection that fails has no SQLSTATE, only libpq's words
     "password authentication failed": "the user name or password was refused",
     "no password supplied": "it asks for a password",
     "no pg_hba.conf entry": "it does not let this user in from here",
-    "does not exist": "there is no database or user of this name",
+    "does not exist": "the database or the user does not exist",
 }
 _BUSY = {"55P03", "57014", "40P01", "53300"}  # lock not available, query cancelled, deadlock, too many connections
 
