@@ -31,7 +31,7 @@ class Query:
     """For each of `terms`, in how many of these rows it occurs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen: there are hundreds a question, and freezing doubles what one costs
 class Candidate:
     """One row that one of the legs proposed, or that stands beside one in the same session."""
 

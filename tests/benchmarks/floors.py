@@ -62,7 +62,7 @@ class NumpyFloor:
 
 
 class SqliteFloor:
-    """One file, FTS5 and vectors as blobs: both legs, scores fused, the vectors kept in memory after the first search."""
+    """One file, FTS5 and vectors as blobs: both legs, scores fused, vectors kept in memory after the first search."""
 
     name = "sqlite"
 

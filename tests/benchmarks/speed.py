@@ -2,8 +2,8 @@
 
     python tests/benchmarks/speed.py --backend sqlite --sizes 1000,10000,100000 --json speed.json
 
-Texts are made up from a fixed seed, vectors are given, so that neither data nor a model is measured. Engine and floors run
-in turn on the same rows in the same process; quote ratios and medians, for machines differ and are shared.
+Texts are made up from a fixed seed and vectors are given, so that neither data nor a model is measured. Engine and
+floors run in turn on the same rows in the same process; quote ratios and medians, for machines differ.
 """
 
 import argparse

@@ -194,7 +194,7 @@ def test_a_small_scope_is_found_by_its_own_index_and_never_by_an_approximate_one
                 search(handle, 1)
             indexes, read_whole = indexes_of(host, handle)
             assert approximate not in indexes
-            # Vectors of eight numbers lie so close that reading all of them may well be cheaper than a hundred look-ups.
+            # Vectors of eight numbers lie so close that reading all of them may be cheaper than a hundred look-ups.
             if "memories" in read_whole:
                 wrong[name] = read_whole
         assert not wrong, "tables read from end to end"

@@ -68,7 +68,7 @@ def recall(context: Context, query: str, limit: int | None, fields: Mapping[str,
         model=context.space.model,
         scope=context.scope,
         visibility=context.policies.visibility,
-        ranking=context.policies.ranking,
+        ranking=_proposing(context.policies.ranking, wanted),
         filters=filters,
         now=setting.now,
     )
@@ -78,6 +78,10 @@ def recall(context: Context, query: str, limit: int | None, fields: Mapping[str,
     if context.policies.write.track_access and answer.hits and not filters.include_inactive:
         degraded = (yield from _count(setting, answer.hits)) or degraded
     return replace(answer, degraded=degraded)
+
+
+def _proposing(policy: RankingPolicy, limit: int) -> RankingPolicy:
+    return policy if policy.candidates >= 4 * limit else replace(policy, candidates=4 * limit)
 
 
 def _answered(

@@ -164,7 +164,7 @@ class Dialect(Protocol):
         ...
 
     def text_leg(
-        self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
+        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
     ) -> Select[Any]:
         """Return a statement for `id`, `score`: the rows that hold the words, best first; higher is better."""
         ...

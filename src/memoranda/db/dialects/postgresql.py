@@ -156,9 +156,7 @@ class PostgresqlDialect:
             return StoreBusy()
         unreachable = state is None and isinstance(error, OperationalError | InterfaceError)
         if error.connection_invalidated or unreachable or (state or "")[:2] in ("08", "57", "28", "3D"):
-            reason = {"28": "the user name or password was refused", "3D": "the database does not exist"}.get(
-                (state or "")[:2]
-            )
+            reason = next((why for sign, why in _REFUSALS.items() if sign in str(error.orig)), None)
             return StoreUnavailable(f"The database cannot be used: {reason}." if reason else None)
         return None
 
@@ -255,7 +253,7 @@ class PostgresqlDialect:
             conn.exec_driver_sql("COMMIT")
 
     def text_leg(
-        self, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
+        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
     ) -> Select[Any]:
         """Search the generated tsvector, starting from the cells; `ts_rank` is gated by the match."""
         m = tables.memories

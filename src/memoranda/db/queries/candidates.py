@@ -132,7 +132,7 @@ def _candidates(
                 average_length=query.average_length,
                 match=match,
             )
-            text_leg = dialect.text_leg(tables, wanted, text, limit)
+            text_leg = dialect.text_leg(conn, tables, wanted, text, limit)
         if vectors is not None:
             vector_leg = dialect.vector_leg(conn, tables, wanted, vectors, limit)
         if text_leg is None and vector_leg is None:
