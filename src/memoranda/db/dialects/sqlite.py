@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _LEAST_VERSION = (3, 35)  # INSERT ... RETURNING
 _REACH = 10  # how many matches are looked up for each one that is wanted, at first
 _FEW, _MANY = 2000, 8  # so few rows among so many times more are read one by one, not fished out of the whole matrix
-_TYPICAL_ROWS = 1_000_000
+_TYPICAL_ROWS = 1_000_000_000  # more than any outer loop: or SQLite reads the whole table for a Bloom filter first
 _SHARES = {  # of the rows that are left, how many share one value of the column; of others hardly two
     "tenant": 1.0,
     "persona": 1.0,
@@ -319,7 +319,7 @@ class SqliteDialect:
         number = literal_column("json_extract(value, '$[0]')", Integer)
         weight = literal_column("json_extract(value, '$[1]')", Float)
         length = literal(K1 * B / max(average_length, 1.0), Float) * m.c.length
-        score: ColumnElement[float] = weight / (literal(1 + K1 * (1 - B), Float) + length)
+        score: ColumnElement[Any] = weight / (literal(1 + K1 * (1 - B), Float) + length)
         rows = conn.execute(
             select(type_coerce(m.c.id, String), score)
             .select_from(given.join(m, m.c.n == number))
