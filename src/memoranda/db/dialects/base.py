@@ -155,6 +155,10 @@ class Dialect(Protocol):
         """Say whether a scope of so many rows is searched by an approximate index."""
         ...
 
+    def learn_statistics(self, conn: Connection, tables: "Tables", tenant: str, persona: str, rows: int) -> None:
+        """See to it that the planner knows how many rows a persona has, by and large, before they are searched."""
+        ...
+
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
         """Build the approximate index if a scope is large enough for it; runs outside a transaction."""
         ...

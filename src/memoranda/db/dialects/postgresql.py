@@ -5,19 +5,23 @@ goes over to a generic plan, which would put an approximate index in front of a 
 """
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from pgvector.sqlalchemy import Vector as VectorType
 from sqlalchemy import (
+    ClauseElement,
     Column,
     ColumnElement,
     Computed,
     Connection,
     Engine,
+    Executable,
     Float,
     Index,
     PrimaryKeyConstraint,
@@ -38,6 +42,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR, insert
 from sqlalchemy.dialects.postgresql import UUID as PG_UUID
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
@@ -65,6 +70,13 @@ SEARCH = (
 """Category weighs A, content B; the cells come last, so that they move no position, and weigh D."""
 
 _EF_SEARCH = 200  # as many as the legs propose; pgvector's default of 40 would cut them short
+_JOINED = {  # the columns that joins and conditions look at, not the texts and vectors
+    *("tenant", "persona", "id", "author", "audience", "project", "project_key", "space", "about"),
+    *("status", "type", "day", "session", "position", "superseded_by", "kind", "model", "owner"),
+}
+_FEW = 128  # rows up to which even the worst plan is quick
+_FAR_OFF = 8
+_KNOWN_PERSONAS = 10_000
 _BUILD_MEMORY = "512MB"  # an index that outgrows it while it is built takes several times as long
 _LEAST_SHARE = (
     0.02  # of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then
@@ -91,6 +103,21 @@ def _tsquery(expression: str) -> ColumnElement[Any]:
     return cast(bindparam(None, expression, type_=String), _TsQuery)
 
 
+class Explained(Executable, ClauseElement):
+    """The plan of a statement, as JSON."""
+
+    inherit_cache = False
+
+    def __init__(self, statement: Select[Any]) -> None:
+        """Keep the statement."""
+        self.statement = statement
+
+
+@compiles(Explained, "postgresql")
+def _compile_explained(element: Explained, compiler: Any, **options: Any) -> str:
+    return f"EXPLAIN (FORMAT JSON) {compiler.process(element.statement, **options)}"
+
+
 class PostgresqlDialect:
     """See `Dialect`."""
 
@@ -103,6 +130,8 @@ class PostgresqlDialect:
             raise ConfigurationError("schema must be lower-case letters, digits and underscores, at most 51 of them")
         self.schema: str | None = schema
         self._foreign = False
+        self._known: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._known_lock = Lock()
 
     # -- connections
 
@@ -320,6 +349,32 @@ class PostgresqlDialect:
         """Return the version of pgvector in this database."""
         found = conn.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
         return tuple(int(part) for part in str(found or "0").split("."))
+
+    def learn_statistics(self, conn: Connection, tables: "Tables", tenant: str, persona: str, rows: int) -> None:
+        """Analyze what joins look at, where the planner is far off the mark.
+
+        It takes a persona it has not heard of for a row or two, until autovacuum comes by, and joins every row with
+        every other: a recall over 1,000 new rows took .6 s instead of .03 s. Looked at when a persona has doubled.
+        """
+        with self._known_lock:
+            if rows < max(_FEW, 2 * self._known.get((tenant, persona), 0)):
+                return
+            self._known[tenant, persona] = rows
+            self._known.move_to_end((tenant, persona))
+            while len(self._known) > _KNOWN_PERSONAS:
+                self._known.popitem(last=False)
+        for table in (tables.memories, tables.vectors):
+            own: Select[Any] = select(literal_column("1")).where(table.c.tenant == tenant, table.c.persona == persona)
+            plan = conn.execute(Explained(own)).scalar_one()
+            if plan[0]["Plan"]["Plan Rows"] * _FAR_OFF >= rows:
+                continue
+            names = ", ".join(c.name for c in table.columns if c.name in _JOINED)
+            try:
+                conn.exec_driver_sql(f'ANALYZE "{self.schema}"."{table.name}" ({names})')
+            except DBAPIError as error:
+                if error.connection_invalidated:
+                    raise
+                return  # a server that only reads: its planner learns from the primary
 
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
         """Build the approximate index without holding up writers, once one scope is large enough for it to pay."""

@@ -265,6 +265,9 @@ class SqliteDialect:
         """Compare every row."""
         return False
 
+    def learn_statistics(self, conn: Connection, tables: "Tables", tenant: str, persona: str, rows: int) -> None:
+        """Do nothing: the planner was told when the tables were made."""
+
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
         """Build nothing."""
         return False

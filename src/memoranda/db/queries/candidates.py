@@ -61,6 +61,7 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
     """Return the question with the statistics of the rows it is asked of, and the candidates in no particular order."""
     shared = projects.projects_of(conn, tables, question.scope)
     query = _statistics(conn, tables, question, shared)
+    tables.dialect.learn_statistics(conn, tables, question.scope.tenant, question.scope.persona, query.rows)
     vectors = _vector_question(conn, tables, question, query)
     candidates = _candidates(conn, tables, question, query, shared, vectors, question.ranking.match)
     matched = any(candidate.text_rank is not None for candidate in candidates)
