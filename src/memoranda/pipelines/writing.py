@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast, get_args
 from uuid import UUID
 
-from memoranda.db.queries import memories
+from memoranda.db.queries import corrections, memories
 from memoranda.drafts import Draft, Setting, check, draft, embedded_text, hidden
 from memoranda.effects import Steps, compute, write
 from memoranda.errors import InvalidInput
@@ -68,7 +68,7 @@ def supersede(context: Context, identifier: UUID | str, content: str, fields: Ma
     embedded = embedded_text(hidden(text, context.policies), hidden(title, context.policies))
     [vector], degraded = yield from vectors_of(context, [embedded], "text")
     model = context.space.model
-    new, created, old = yield from write(memories.supersede, setting, identifier, text, parsed, vector, model)
+    new, created, old = yield from write(corrections.supersede, setting, identifier, text, parsed, vector, model)
     return Written(memory=new, created=created, superseded=old, degraded=degraded)
 
 
@@ -77,11 +77,11 @@ def mark(context: Context, identifier: UUID | str, status: str, by: UUID | str |
     allowed = [name for name in get_args(Status) if name != "active"]
     if status not in allowed:
         raise InvalidInput(f"status must be one of {', '.join(allowed)}", field="status")
-    return (yield from write(memories.mark, context.writing(), identifier, cast(Status, status), by))
+    return (yield from write(corrections.mark, context.writing(), identifier, cast(Status, status), by))
 
 
 def delete(context: Context, identifier: UUID | str) -> Steps[Memory]:
     """Take one memory out of every answer."""
     if isinstance(identifier, Sequence) and not isinstance(identifier, str):
         raise InvalidInput("delete takes one id: memories are deleted one at a time", field="id")
-    return (yield from write(memories.retract, context.writing(), identifier))
+    return (yield from write(corrections.retract, context.writing(), identifier))
