@@ -8,11 +8,11 @@ from datetime import datetime
 from uuid import UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Query:
     """A question as the rankers see it, with the statistics of the rows it is asked of.
 
-    Frequencies are counted over the rows the scope can see, never over others.
+    Frequencies are counted over the asker's own rows and those shared with them, never over anybody else's.
     """
 
     text: str
@@ -31,7 +31,9 @@ class Query:
     """For each of `terms`, in how many of these rows it occurs."""
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen: there are hundreds a question, and freezing doubles what one costs
+@dataclass(
+    slots=True, kw_only=True, repr=False
+)  # not frozen: there are hundreds a question, and freezing doubles what one costs
 class Candidate:
     """One row that one of the legs proposed, or that stands beside one in the same session."""
 

@@ -3,19 +3,20 @@
 Pure: the clock's reading and everything else that varies comes in as an argument.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
 from hashlib import sha256
 from typing import Annotated, Any, cast
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from memoranda import metadata
 from memoranda.errors import InvalidInput
 from memoranda.ids import new_id, new_short_id
-from memoranda.moments import Day, Moment, in_utc
+from memoranda.moments import Day, Moment, day_of, in_utc
 from memoranda.policies import MemoryType, Policies
 from memoranda.records import Audience, Memory, Source, SourceType
 from memoranda.redaction import redact, redact_value
@@ -25,7 +26,14 @@ from memoranda.text import Tokenizer, clean, join_terms
 CONTENT_LIMIT = 10_000_000
 """The most characters a memory may have; recall reads the first 16,000 words of it."""
 
-_ABOUT = r"^(everyone|(person|agent|thread):\S.*)$"
+_ABOUT = re.compile(r"everyone|(person|agent|thread):\S.*")
+
+
+def _check_about(value: str) -> str:
+    if not _ABOUT.fullmatch(value):
+        raise ValueError("write everyone, person:NAME, agent:NAME or thread:NAME")
+    return value
+
 
 Scale = Annotated[int, Field(ge=1, le=10, strict=True)]
 Label = Annotated[str, Field(max_length=200)]
@@ -59,7 +67,7 @@ class MemoryFields(TypedDict, total=False):
     event_time: Moment | None
     valid_from: Moment | None
     valid_to: Moment | None
-    about: Annotated[str, Field(max_length=210, pattern=_ABOUT)] | None
+    about: Annotated[str, Field(max_length=210), AfterValidator(_check_about)] | None
     audience: Audience
     project: Label | None
     session: Label | None
@@ -82,7 +90,7 @@ class Setting:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # its terms are the words of the text
 class Draft:
     """A memory as it is about to be stored, with its provenance and its index terms."""
 
@@ -127,12 +135,12 @@ def check(content: object, fields: Mapping[str, Any], *, index: int | None = Non
         raise InvalidInput("content must not be empty", field="content", index=index)
     if len(text) > CONTENT_LIMIT:
         raise InvalidInput(
-            f"content has {len(text):,} characters, more than {CONTENT_LIMIT:,}: ingest it as a document instead",
+            f"content has {len(text):,} characters, more than {CONTENT_LIMIT:,}: a memory is one statement",
             field="content",
             index=index,
         )
     try:
-        parsed = _FIELDS.validate_python(_cleaned(dict(fields)))
+        parsed = _FIELDS.validate_python({k: v if k == "metadata" else _cleaned(v) for k, v in fields.items()})
         if "metadata" in parsed:
             # What is kept is what comes back from the database: cleaned, and independent of the caller's mapping.
             parsed["metadata"] = metadata.decode(metadata.encode(parsed["metadata"]))
@@ -153,12 +161,10 @@ def check(content: object, fields: Mapping[str, Any], *, index: int | None = Non
 
 
 def _cleaned(value: Any) -> Any:
-    """Clean the strings of the plain fields; metadata has a cleaner of its own."""
+    """Clean the strings of the plain fields and of the source; metadata has a cleaner of its own."""
     if isinstance(value, str):
         return clean(value)
-    if type(value) is dict:
-        return {k: v if k == "metadata" else _cleaned(v) for k, v in value.items()}
-    return value
+    return {k: _cleaned(v) for k, v in value.items()} if type(value) is dict else value
 
 
 def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | None = None) -> Draft:
@@ -203,7 +209,7 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
         importance=fields.get("importance", policies.write.importance),
         confidence=fields.get("confidence", policies.write.confidence),
         core=fields.get("core", False),
-        day=fields.get("day") or (event_time or now).astimezone(setting.zone).date(),
+        day=fields.get("day") or day_of(event_time or now, setting.zone, index),
         event_time=event_time,
         valid_from=valid_from,
         valid_to=valid_to,
@@ -269,6 +275,7 @@ def dedupe_key(memory: Memory, day: date | None) -> str:
         memory.session,
         "" if memory.position is None else str(memory.position),
         *("" if t is None else t.isoformat() for t in (day, memory.event_time, memory.valid_from, memory.valid_to)),
+        " ".join((memory.title or "").split()),
         " ".join(memory.content.split()),
     )
     return sha256("\x1f".join(parts).encode()).hexdigest()[:32]

@@ -32,7 +32,7 @@ class Transact:
     """Run a database function; `write` says whether it changes anything."""
 
     fn: Callable[..., Any]
-    args: tuple[Any, ...]
+    args: tuple[Any, ...] = field(repr=False)
     write: bool
 
 

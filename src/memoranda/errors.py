@@ -49,12 +49,12 @@ class MemoryNotFound(MemorandaError):
 
 
 class MemoryNotActive(MemorandaError):
-    """The memory is no longer active, so it cannot be replaced: see its successor with `get`."""
+    """The memory is no longer active, so it cannot be replaced: see what became of it with `get`."""
 
     def __init__(self, status: str) -> None:
         """Say which status stands in the way."""
         super().__init__(
-            f"The memory is {status}, not active, so it cannot be replaced or changed: see its successor with `get`."
+            f"The memory is {status}, not active, so it cannot be replaced: see what became of it with `get`."
         )
         self.status = status
 
@@ -79,7 +79,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreBusy(StoreError):
-    """Too much work is waiting for the database: try again, or open the engine with a larger pool."""
+    """Too many calls wait for this engine's connections: try again, or open it with a larger pool_size."""
 
 
 class SchemaMissing(StoreError):
@@ -114,9 +114,10 @@ class EmbedderMismatch(ConfigurationError):
 
     def __init__(self, stored: str, given: str) -> None:
         """Name the embedder of the store and the one that was given."""
+        made = "goes by words only" if stored == "none" else f"has vectors made by {stored!r}"
         super().__init__(
-            f"This store's vectors were made by {stored!r}; {given!r} was given, and vectors of two embedders cannot "
-            f"be compared. Open the store with embedder={stored.rpartition('@')[0]!r}, or leave `embedder` out."
+            f"This store {made}; {given!r} was given, and vectors of two embedders cannot be compared. Leave "
+            "`embedder` out, or give the one the store was made with."
         )
         self.stored = stored
         self.given = given

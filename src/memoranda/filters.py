@@ -70,6 +70,8 @@ def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None
         if name == "types":
             message = f"choose among {', '.join(get_args(MemoryType))}"
         raise InvalidInput(f"{name}: {message}", field=name) from None
+    if parsed.get("as_of") is not None and parsed.get("include_inactive"):
+        raise InvalidInput("as_of and include_inactive exclude each other: as_of sees what held then", field="as_of")
     return Filters(
         day=parsed.get("date"),
         types=parsed.get("types") or (),

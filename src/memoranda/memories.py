@@ -80,8 +80,9 @@ class Memories:
     def supersede(self, id: Identifier, content: str, **fields: "Unpack[MemoryFields]") -> Written:
         """Store what replaces a memory; the old one leaves the answers and stays in the history.
 
-        What is left out is inherited: type, category, importance, project, audience and subject. The new memory stays
-        in the space of the old one, which holds until the new one's `valid_from`, else its `event_time`, else now.
+        What is left out is inherited: type, category, importance, core, project, audience and subject. The new memory
+        stays in the space of the old one, which holds until the new one's `valid_from`, else its `event_time`, at the
+        latest now.
 
         Args:
             id: The memory that no longer holds.
@@ -182,7 +183,7 @@ class Memories:
         Raises:
             InvalidInput: the status is none of these.
             MemoryNotFound: there is none, or none this scope may see.
-            MemoryNotActive: it was deleted.
+            MemoryNotActive: it was deleted, or `by` is given and something replaced it already.
             NotTheAuthor: another user wrote it.
         """
         return self._runner.run(writing.mark(self._context, id, status, by))

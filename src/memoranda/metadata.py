@@ -79,6 +79,8 @@ def encode(value: object, place: str = "metadata", depth: int = 0) -> Any:
     if kind in (tuple, set, frozenset):
         items = [encode(v, f"{place}[{i}]", depth + 1) for i, v in enumerate(value)]  # type: ignore[arg-type,var-annotated]
         return {_TAG: kind.__name__, "value": items if kind is tuple else sorted(items, key=repr)}
+    if isinstance(value, time) and value.tzinfo is not None and value.utcoffset() is None:
+        raise InvalidInput(f"{place} is a time in a zone without a day, which has no offset", field="metadata")
     if kind in _ENCODERS:
         name, encoder = _ENCODERS[kind]
         return {_TAG: name, "value": encoder(value)}

@@ -19,6 +19,18 @@ Moment: TypeAlias = Annotated[datetime, BeforeValidator(_unambiguous)]
 Day: TypeAlias = Annotated[date, BeforeValidator(_unambiguous)]
 
 
+def day_of(moment: datetime, zone: tzinfo, index: int | None = None) -> date:
+    """Return the day a moment belongs to in a zone.
+
+    Raises:
+        InvalidInput: there it lies outside the years a database can hold.
+    """
+    try:
+        return moment.astimezone(zone).date()
+    except (OverflowError, ValueError):
+        raise InvalidInput("event_time lies outside the years 1 to 9999", field="event_time", index=index) from None
+
+
 def in_utc(value: datetime | None, zone: tzinfo, field: str, index: int | None = None) -> datetime | None:
     """Return a moment in UTC; one without an offset is read in the zone.
 

@@ -106,7 +106,8 @@ def _statistics(context: Context) -> Steps[Statistics]:
 class Projects:
     """Who may read and write what a project shares.
 
-    Names are matched exactly; there is no name for "all projects".
+    Names are matched exactly; there is no name for "all projects". Whoever holds this handle decides who is a member:
+    give it to the program that knows the users, never to an agent.
     """
 
     _memoranda_handle = True

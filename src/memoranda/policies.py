@@ -1,7 +1,7 @@
 """Policies say how: frozen data that the stores and rankers read. A preset is a named set of them."""
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from memoranda.errors import ConfigurationError
 
@@ -42,7 +42,7 @@ class RankingPolicy:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        _require(self.name in ("standard", "weighted", "rrf", "overlap"), f"unknown ranking {self.name!r}")
+        _require(self.name in get_args(Ranking), f"unknown ranking {self.name!r}")
         _require(self.candidates >= 1, "candidates must be at least 1")
         _require(0 <= self.neighbours <= 2, "neighbours must be 0, 1 or 2")
 
@@ -84,6 +84,12 @@ class WritePolicy:
     track_access: bool = False
     """Count how often recall returned a memory, and when last."""
 
+    def __post_init__(self) -> None:
+        """Refuse what the database would."""
+        _require(self.type in get_args(MemoryType), f"type must be one of {', '.join(get_args(MemoryType))}")
+        _require(1 <= self.importance <= 10, "importance must be between 1 and 10")
+        _require(1 <= self.confidence <= 10, "confidence must be between 1 and 10")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
@@ -97,3 +103,7 @@ class Policies:
     write: WritePolicy = field(default_factory=WritePolicy)
     limit: int = 8
     """How many hits a recall returns when the caller does not say."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(1 <= self.limit <= 1000, "limit must be between 1 and 1,000")

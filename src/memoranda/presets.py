@@ -50,5 +50,5 @@ def resolve(preset: str | Policies) -> Policies:
         return preset
     try:
         return PRESETS[preset]
-    except KeyError:
+    except (KeyError, TypeError):
         raise ConfigurationError(f"unknown preset {preset!r}: choose one of {', '.join(PRESETS)}") from None

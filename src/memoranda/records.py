@@ -212,7 +212,7 @@ class Statistics:
     by_type: Mapping[str, int] = field(default_factory=dict, hash=False)
     by_category: Mapping[str, int] = field(default_factory=dict, hash=False)
     vectors: int = 0
-    """Memories that can be found by meaning with the store's current embedder."""
+    """Memories, of whatever status, with a vector of the store's embedder."""
     other_vectors: int = 0
     """Memories whose only vectors were made by another embedder."""
     first_day: date | None = None

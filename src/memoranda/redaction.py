@@ -28,7 +28,7 @@ _SHAPES = (
     ("stripe-key", ("k_live_", "k_test_"), r"(?<![A-Za-z0-9])[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     ("huggingface-token", ("hf_",), r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}"),
     ("npm-token", ("npm_",), r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36,}"),
-    ("jwt", ("eyj",), r"(?<![A-Za-z0-9])eyJ[\w-]{7,}\.eyJ[\w-]{7,}\.[\w-]{10,}"),
+    ("jwt", ("eyj",), r"(?<![\w-])eyJ[\w-]{7,4000}\.eyJ[\w-]{7,4000}\.[\w-]{10,}"),
     # The secret may hold `/` and `@`; digits up to a slash are a port.
     (
         "url-password",

@@ -5,7 +5,6 @@ from datetime import datetime
 from memoranda.records import Hit, Memory, MemoryRecord, Recall, Written
 
 NOTHING_FOUND = "(no memories found)"
-NOT_FOUND = "(not found)"
 _EXCERPT = 120
 
 
@@ -57,9 +56,8 @@ def record_lines(record: MemoryRecord) -> str:
 
 def written_line(written: Written) -> str:
     """Return the sentence that answers a write."""
-    if written.superseded:
-        return f"saved [{written.short_id}], superseded [{written.superseded.short_id}]"
-    return f"saved [{written.short_id}]" if written.created else f"already there [{written.short_id}]"
+    done = f"saved [{written.short_id}]" if written.created else f"already there [{written.short_id}]"
+    return f"{done}, superseded [{written.superseded.short_id}]" if written.superseded else done
 
 
 def hit_line(hit: Hit) -> str:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from memoranda.errors import InvalidInput
 
 _USER_TENANT = "user:"
-_NAME_LIMIT = 200  # keeps an index entry of several names under the page limit of either database
+_NAME_LIMIT = 200  # and 400 bytes, which keep an index entry of several names under the limit of either database
 
 
 def check_name(axis: str, value: object) -> None:
@@ -23,7 +23,7 @@ def check_name(axis: str, value: object) -> None:
         raise InvalidInput(f"{axis} must be a string", field=axis)
     if not value.strip():
         raise InvalidInput(f"{axis} must not be empty: leave it out if there is none", field=axis)
-    if len(value) > _NAME_LIMIT:
+    if len(value) > _NAME_LIMIT or len(value.encode("utf-8", "replace")) > 2 * _NAME_LIMIT:
         raise InvalidInput(f"{axis} must have at most {_NAME_LIMIT} characters", field=axis)
     if any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF for c in value) or len(value.splitlines()) > 1:
         raise InvalidInput(f"{axis} must not contain line breaks or other control characters", field=axis)

@@ -6,7 +6,6 @@ calls the same one in a thread of the database's own pool, so that an event loop
 
 import asyncio
 import contextvars
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from memoranda.db.dialects import dialect_for, parse_url
 from memoranda.db.dialects.base import EngineOptions
 from memoranda.db.schema import Tables, declare
 from memoranda.errors import ConfigurationError, StoreBusy, StoreError, StoreUnavailable
+from memoranda.forks import renew_after_fork
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -56,10 +56,11 @@ class Database:
         self._serial = self.dialect.serial(self._engine)
         self._closed = False
         self._inherited: list[Pool] = []
+        self._left_behind = False
         self._start()
+        renew_after_fork(self)
 
     def _start(self) -> None:
-        self._pid = os.getpid()
         self._ready = False
         self._preparing = threading.Lock()
         self._hiring = threading.Lock()
@@ -118,12 +119,11 @@ class Database:
                 raise StoreUnavailable(
                     "The connection was lost while committing: the write may or may not have been stored. "
                     "Writing the same memory again is safe where duplicates are held off."
-                ) from lost.__cause__
+                ) from _discreet(lost.error)
         try:
             return self._transact(write, fn, *args, **kwargs)
         except _ConnectionLost as lost:
-            assert isinstance(lost.__cause__, alchemy.DBAPIError)
-            raise self._mapped(lost.__cause__) from lost.__cause__
+            raise self._mapped(lost.error) from _discreet(lost.error)
 
     def _transact(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         committing = False
@@ -137,7 +137,7 @@ class Database:
                 return result
         except (alchemy.DBAPIError, alchemy.TimeoutError) as error:
             if isinstance(error, alchemy.DBAPIError) and error.connection_invalidated:
-                raise _ConnectionLost(committing) from _discreet(error)
+                raise _ConnectionLost(committing, error) from None
             raise self._mapped(error) from _discreet(error)
 
     @contextmanager
@@ -186,11 +186,8 @@ class Database:
     def _enter(self) -> None:
         if self._closed:
             raise ConfigurationError("This engine was closed: make a new one.")
-        if self._pid != os.getpid():
-            # A child must neither use nor close its parent's connections, nor wait for threads it does not have.
-            self._inherited.append(self._engine.pool)
-            self._engine.dispose(close=False)
-            self._start()
+        if self._left_behind:
+            raise ConfigurationError("A store in memory stays with the process that made it: make a new engine here.")
 
     def _prepare(self) -> None:
         if not self._ready:
@@ -211,6 +208,15 @@ class Database:
     def is_absent(self) -> bool:
         """Whether connecting would create the database."""
         return self.dialect.is_absent(self._engine.url)
+
+    def after_fork(self) -> None:
+        """Neither use nor close the parent's connections, nor wait for threads and locks this child does not have."""
+        self._inherited.append(self._engine.pool)
+        self._left_behind = self._serial == "all"
+        if not self._left_behind:
+            self._engine.dispose(close=False)
+        self.dialect.after_fork()
+        self._start()
 
     def setup(self) -> list[str]:
         """Create or upgrade the tables, and return the names of the revisions that were applied."""
@@ -239,11 +245,10 @@ class Database:
         if self._closed:
             return
         self._closed = True
-        if self._pid == os.getpid():
-            if self._executor is not None:
-                self._executor.shutdown(wait=True)
-            if self._owned:
-                self._engine.dispose()
+        if self._executor is not None:
+            self._executor.shutdown(wait=True)
+        if self._owned and not self._left_behind:
+            self._engine.dispose()
 
     async def aclose(self) -> None:
         """Do what `close` does without blocking the event loop."""
@@ -257,19 +262,24 @@ def _at_level(engine: Engine, level: Literal["READ COMMITTED", "AUTOCOMMIT"] | N
 class _ConnectionLost(Exception):
     """The server went away under a transaction."""
 
-    def __init__(self, committing: bool) -> None:
+    def __init__(self, committing: bool, error: alchemy.DBAPIError) -> None:
         super().__init__()
         self.committing = committing
+        self.error = error
 
 
-E = TypeVar("E", bound=Exception)
+class DriverError(Exception):
+    """What the database said, without the row it said it of: tracebacks end in logs."""
 
 
-def _discreet(error: E) -> E:
-    """Take the parameters out of an error: they are texts of memories, and tracebacks end in logs."""
-    if isinstance(error, alchemy.StatementError):
-        error.hide_parameters, error.params = True, None
-    return error
+def _discreet(error: alchemy.DBAPIError | alchemy.TimeoutError) -> DriverError:
+    """Return the cause to show: kind, SQLSTATE and constraint, never a parameter or a row."""
+    original = getattr(error, "orig", None) or error
+    details = [type(original).__name__, getattr(original, "sqlstate", None)]
+    details.append(getattr(getattr(original, "diag", None), "constraint_name", None))
+    if getattr(error, "statement", None) is None:  # it failed to connect: what libpq says then names no row
+        details.append(str(original))
+    return DriverError(" ".join(str(detail) for detail in details if detail))
 
 
 def _is_current(conn: Connection, tables: Tables) -> bool:

@@ -39,7 +39,7 @@ class Inserts:
     def __init__(self, dialect: "Dialect") -> None:
         """Begin with none."""
         self._dialect = dialect
-        self._prepared: dict[tuple[str, frozenset[str], bool], _Prepared] = {}
+        self._prepared: dict[tuple[str, tuple[str, ...], bool], _Prepared] = {}
 
     def add(
         self, conn: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, skip_conflicts: bool = False
@@ -50,7 +50,7 @@ class Inserts:
         """
         if not rows:
             return 0
-        key = (table.name, frozenset(rows[0]), skip_conflicts)
+        key = (table.name, tuple(rows[0]), skip_conflicts)
         prepared = self._prepared.get(key)
         if prepared is None:
             prepared = self._prepared[key] = self._prepare(conn, table, tuple(rows[0]), skip_conflicts)

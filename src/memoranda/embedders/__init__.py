@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from memoranda.errors import ConfigurationError
+from memoranda.errors import ConfigurationError, ExtraMissing
 from memoranda.protocols import Embedder
 
 __all__ = ["EMBEDDERS", "resolve"]
@@ -23,6 +23,7 @@ def resolve(spec: str | Embedder | None) -> Embedder | None:
 
     Raises:
         ConfigurationError: the name is not known, or the object is not an embedder.
+        ExtraMissing: the embedder is an extra that is not installed.
     """
     if spec is None or spec == "none":
         return None
@@ -33,6 +34,8 @@ def resolve(spec: str | Embedder | None) -> Embedder | None:
 
         return HashWords()
     if spec == "wordllama":
+        if not find_spec("wordllama"):
+            raise ExtraMissing('The embedder "wordllama" needs an extra: pip install "memoranda[local]"')
         from memoranda.embedders.wordllama import WordLlamaEmbedder
 
         return WordLlamaEmbedder()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, MemorandaError
+from memoranda.forks import renew_after_fork
 from memoranda.protocols import Embedder, Purpose
 from memoranda.text import clean
 
@@ -42,6 +43,12 @@ class CachedEmbedder:
         self._size = size
         self._seen: OrderedDict[_Key, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Begin with a lock that nobody holds."""
+        self._lock = threading.Lock()
+        self._seen = OrderedDict(self._seen)
 
     @property
     def model(self) -> str:

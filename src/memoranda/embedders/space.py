@@ -58,8 +58,8 @@ class VectorSpace:
         if stored != self.proposed:
             if not self._chosen:
                 self._adopt(stored)
-            elif self._embedder is not None and stored != NONE:
-                raise EmbedderMismatch(stored, self.proposed)
+            elif self._embedder is not None:
+                raise EmbedderMismatch(stored or "none", self.proposed)
         self.settled = True
 
     def _adopt(self, stored: str) -> None:

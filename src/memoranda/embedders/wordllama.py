@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoranda.errors import EmbedderUnavailable, ExtraMissing
+from memoranda.forks import renew_after_fork
 from memoranda.protocols import Purpose
 
 
@@ -32,6 +33,11 @@ class WordLlamaEmbedder:
     def __init__(self) -> None:
         """Prepare the embedder without loading the model."""
         self._model: Any = None
+        self._lock = threading.Lock()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Begin with a lock that nobody holds."""
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "text") -> NDArray[np.float32]:

@@ -63,17 +63,19 @@ def opened(context: Context) -> Steps[None]:
         EmbedderMismatch: its vectors were made by another embedder than the one the caller chose.
         ConfigurationError: its words were indexed in another language.
     """
-    space, language = context.space, context.tokenizer.language
+    space = context.space
+    words = {"language": context.tokenizer.language, "version": TERMS_VERSION}
     if space.settled:
         return
     made = yield from read(store.settings)
     if not {_EMBEDDER, _WORDS} <= made.keys():
-        words = {"language": language, "version": TERMS_VERSION}
         made = yield from write(store.settle, {_EMBEDDER: space.proposed, _WORDS: words})
-    if made[_WORDS]["language"] != language:
+    if made[_WORDS]["language"] != words["language"]:
         raise ConfigurationError(
             f"This store's words were indexed in {made[_WORDS]['language']}: open it with that language."
         )
+    if made[_WORDS]["version"] != TERMS_VERSION:
+        raise ConfigurationError("This store's words were indexed by another release: open it with that one.")
     space.settle(made[_EMBEDDER])
 
 
@@ -86,4 +88,8 @@ def vectors_of(
     try:
         return (yield from embed(texts, purpose)), None
     except EmbedderUnavailable as error:
+        return [None] * len(texts), str(error)
+    except ConfigurationError as error:
+        if purpose == "text":
+            raise  # a memory is not stored with a vector missing that only a mistake keeps away
         return [None] * len(texts), str(error)

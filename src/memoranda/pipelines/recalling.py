@@ -11,7 +11,7 @@ from memoranda import filters as filtering
 from memoranda.db.queries import candidates, memories
 from memoranda.db.queries.candidates import Question
 from memoranda.db.schema import Tables
-from memoranda.drafts import Setting
+from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, read, write
 from memoranda.errors import InvalidInput, StoreError
 from memoranda.pipelines.context import Context, opened, vectors_of
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LIMIT = 1000
 """The most hits a recall or a list returns."""
+
+_LONGEST_QUESTION = 16_384  # characters: nobody means more, and an event loop would wait for it
 
 _NOTHING_ASKED = "the question holds no word to look for"
 _NOTHING_STORED = "nothing is stored here that this question may see"
@@ -52,7 +54,7 @@ def recall(context: Context, query: str, limit: int | None, fields: Mapping[str,
         raise InvalidInput("query must be a string", field="query")
     wanted = checked_limit(limit, context.policies.limit)
     filters = filtering.check(fields, context.zone, project=context.scope.project)
-    setting, text = context.setting(), clean(query)
+    setting, text = context.setting(), hidden(clean(query)[:_LONGEST_QUESTION], context.policies)
     yield from opened(context)
     vectors: VectorList | list[None] = [None]
     why: str | None = None
@@ -95,11 +97,13 @@ def _answered(
     # What only its place speaks for is no answer, however well the best one fits.
     speaking = (item for item in kept if item.reasons or not floor.enabled)
     shown = list(islice(speaking, limit)) if kept else ranked[:limit]
+    answered = bool(kept) and bool(shown)
+    shown = shown or ranked[:limit]
     hits = _hits(shown, memories.by_ids(conn, tables, setting, [item.candidate.id for item in shown]))
-    if kept:
+    if answered:
         return Recall(hits=hits)
     if reason is None:
-        reason = _NOTHING_NEAR if asked.rows else _NOTHING_STORED
+        reason = _NOTHING_NEAR if candidates.any_to_ask(conn, tables, question) else _NOTHING_STORED
     return Recall(abstained=True, reason=reason, nearest=hits)
 
 
@@ -123,7 +127,7 @@ def _hits(ranked: Sequence[Scored], fetched: Mapping[Any, Memory]) -> tuple[Hit,
         Hit(
             memory=fetched[item.candidate.id],
             score=item.score,
-            confidence=item.confidence,
+            confidence=min(max(item.confidence, 0.0), 1.0),
             legs=item.legs,
             reasons=item.reasons,
         )
@@ -145,14 +149,14 @@ def nearest(context: Context, content: str, project: str | None) -> Steps[Hit | 
     """Return the one memory that means most nearly the same, pages left out; None when there is none."""
     if not isinstance(content, str) or not content.strip():
         raise InvalidInput("content must be a string that is not empty", field="content")
-    setting, text = context.setting(), clean(content)
+    setting, text = context.setting(), hidden(clean(content)[:_LONGEST_QUESTION], context.policies)
     yield from opened(context)
     [vector], _ = yield from vectors_of(context, [text], "text")
     question = Question(
         text=text,
         terms=tuple(context.tokenizer.query_terms(text)),
         words=words(text),
-        vector=vector,
+        vector=vector if vector is not None and vector.any() else None,
         model=context.space.model,
         scope=context.scope,
         visibility=context.policies.visibility,

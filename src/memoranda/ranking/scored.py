@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from memoranda.candidates import Candidate
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen, for the reason `Candidate` is not
+@dataclass(slots=True, kw_only=True, repr=False)  # not frozen, for the reason `Candidate` is not
 class Scored:
     """A candidate with its place in a ranking explained."""
 

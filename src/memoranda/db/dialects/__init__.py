@@ -27,7 +27,7 @@ def parse_url(text: str) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError):  # the original message may hold the whole address, password included
         raise ConfigurationError(
-            "the database address cannot be read: write sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+            "the database address cannot be read: write sqlite:///FILE or postgresql://USER@HOST/DATABASE"
         ) from None
     name, _, driver = url.drivername.partition("+")
     if name not in _DRIVERS:

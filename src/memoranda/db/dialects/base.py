@@ -43,14 +43,14 @@ class EngineOptions:
     """Seconds to wait for a connection or a lock before an error."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TextQuestion:
     """What the text leg looks for. User text never becomes query syntax: these are encoded terms."""
 
     cells: Sequence[str]
     terms: Sequence[str]
     weights: Sequence[float]
-    """What each term is worth among the rows the scope can see: nobody else's rows move a score or a cut."""
+    """What each term is worth among the asker's own rows and those shared with them: nobody else's move a cut."""
     average_length: float
     """The mean number of indexed terms of these rows."""
     match: Literal["any", "all"]
@@ -99,6 +99,10 @@ class Dialect(Protocol):
 
     def begin(self, conn: Connection, *, write: bool) -> None:
         """Open the transaction that a function will run in."""
+        ...
+
+    def after_fork(self) -> None:
+        """Begin with nothing of the parent's, in a child."""
         ...
 
     def serial(self, engine: Engine) -> Literal["all", "writes", "none"]:
@@ -193,4 +197,8 @@ class Dialect(Protocol):
 
     def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
         """Return a condition that holds for a list of any length, as one parameter."""
+        ...
+
+    def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
+        """Return the same for texts."""
         ...

@@ -41,7 +41,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR, insert
 from sqlalchemy.dialects.postgresql import UUID as PG_UUID
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine, UserDefinedType
@@ -77,6 +77,7 @@ _JOINED = {  # the columns that joins and conditions look at, not the texts and 
 _FEW = 128  # rows up to which even the worst plan is quick
 _FAR_OFF = 8
 _KNOWN_PERSONAS = 10_000
+_INDEXED_DIMENSIONS = 2000  # pgvector indexes no longer vectors
 _BUILD_MEMORY = "512MB"  # an index that outgrows it while it is built takes several times as long
 _LEAST_SHARE = (
     0.02  # of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then
@@ -89,7 +90,13 @@ _REFUSALS = {  # a connection that fails has no SQLSTATE, only libpq's words
     "no pg_hba.conf entry": "it does not let this user in from here",
     "does not exist": "the database or the user does not exist",
 }
-_BUSY = {"55P03", "57014", "40P01", "53300"}  # lock not available, query cancelled, deadlock, too many connections
+_BUSY = {
+    "55P03": "Somebody else holds what this call needs locked: try again.",
+    "57014": "The database cancelled the statement, by its own time limit or an administrator's: try again.",
+    "40P01": "Two calls waited for each other and this one was given up: try again.",
+    "40001": "Somebody else changed the same rows at the same time: try again.",
+    "53300": "The server takes no more connections: close some, or open engines with a smaller pool_size.",
+}
 
 
 class _TsQuery(UserDefinedType[str]):
@@ -130,6 +137,7 @@ class PostgresqlDialect:
             raise ConfigurationError("schema must be lower-case letters, digits and underscores, at most 51 of them")
         self.schema: str | None = schema
         self._foreign = False
+        self._timeout = 0
         self._known: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._known_lock = Lock()
 
@@ -140,7 +148,8 @@ class PostgresqlDialect:
         return "READ COMMITTED" if write else "AUTOCOMMIT"
 
     def create_engine(self, url: URL, options: EngineOptions) -> Engine:
-        """Connect without prepared statements; wait no longer than the time limit for a connection."""
+        """Connect without prepared statements; wait no longer than the time limit for a connection or a lock."""
+        self._timeout = int(1000 * options.timeout)
         return create_engine(
             url,
             pool_size=options.pool_size,
@@ -153,6 +162,8 @@ class PostgresqlDialect:
 
     def adopt(self, engine: Engine) -> None:
         """Remember that the connections may prepare statements, which `searching` then takes care of."""
+        if engine.dialect.driver != "psycopg":
+            raise ConfigurationError("this engine's driver is not supported: create it for postgresql+psycopg://")
         self._foreign = True
 
     def is_absent(self, url: URL) -> bool:
@@ -160,7 +171,13 @@ class PostgresqlDialect:
         return False
 
     def begin(self, conn: Connection, *, write: bool) -> None:
-        """Do nothing: SQLAlchemy begins a write, and a read runs in autocommit."""
+        """Wait for a lock no longer than for anything else; a read runs in autocommit."""
+        if write:
+            conn.exec_driver_sql(f"SET LOCAL lock_timeout = {self._timeout}")
+
+    def after_fork(self) -> None:
+        """Begin with a lock that nobody holds."""
+        self._known_lock = Lock()
 
     def serial(self, engine: Engine) -> Literal["all", "writes", "none"]:
         """Let everything run side by side."""
@@ -182,8 +199,8 @@ class PostgresqlDialect:
         if state == "25006":
             return PermissionMissing("The database is read-only here: connect to the primary server to write.")
         if state in _BUSY:
-            return StoreBusy()
-        unreachable = state is None and isinstance(error, OperationalError | InterfaceError)
+            return StoreBusy(_BUSY[state])
+        unreachable = state is None and error.statement is None  # it failed before there was anything to execute
         if error.connection_invalidated or unreachable or (state or "")[:2] in ("08", "57", "28", "3D"):
             reason = next((why for sign, why in _REFUSALS.items() if sign in str(error.orig)), None)
             return StoreUnavailable(f"The database cannot be used: {reason}." if reason else None)
@@ -278,8 +295,11 @@ class PostgresqlDialect:
         conn.exec_driver_sql("; ".join(["BEGIN", *commands]))
         try:
             yield
-        finally:
-            conn.exec_driver_sql("COMMIT")
+        except BaseException:
+            if not conn.invalidated:
+                conn.exec_driver_sql("ROLLBACK")
+            raise
+        conn.exec_driver_sql("COMMIT")
 
     def text_leg(
         self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
@@ -337,6 +357,10 @@ class PostgresqlDialect:
         """Send one array."""
         return column == func.any(cast(literal(list(ids), ARRAY(PG_UUID)), ARRAY(PG_UUID)))
 
+    def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
+        """Send one array."""
+        return column == func.any(cast(literal(list(texts), ARRAY(String)), ARRAY(String)))
+
     # -- the index of vectors
 
     def _distance(self, vectors: Table, question: VectorQuestion, *, indexed: bool) -> ColumnElement[float]:
@@ -370,11 +394,15 @@ class PostgresqlDialect:
                 continue
             names = ", ".join(c.name for c in table.columns if c.name in _JOINED)
             try:
+                # Who holds the table, a VACUUM say, is not waited for.
+                conn.exec_driver_sql("BEGIN; SET LOCAL lock_timeout = '50ms'")
                 conn.exec_driver_sql(f'ANALYZE "{self.schema}"."{table.name}" ({names})')
-            except DBAPIError as error:
-                if error.connection_invalidated:
+                conn.exec_driver_sql("COMMIT")
+            except DBAPIError:
+                if conn.invalidated:
                     raise
-                return  # a server that only reads: its planner learns from the primary
+                conn.exec_driver_sql("ROLLBACK")
+                return  # or a server that only reads: its planner learns from the primary
 
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
         """Build the approximate index without holding up writers, once one scope is large enough for it to pay."""
@@ -389,14 +417,32 @@ class PostgresqlDialect:
         if (largest or 0) <= EXACT_LIMIT:
             return False
         size = int(model.rpartition("@")[2])
-        quoted = model.replace("'", "''")
+        if size > _INDEXED_DIMENSIONS:
+            return False
+        name, quoted = vector_index_name(model), model.replace("'", "''")
+        if self._index_state(conn, name) is False:  # an earlier attempt broke off
+            conn.exec_driver_sql(f'DROP INDEX CONCURRENTLY "{self.schema}"."{name}"')
         conn.exec_driver_sql(f"SET maintenance_work_mem = '{_BUILD_MEMORY}'")
-        conn.exec_driver_sql(
-            f'CREATE INDEX CONCURRENTLY IF NOT EXISTS "{vector_index_name(model)}" ON "{self.schema}"."{v.name}" '
-            f"USING hnsw ((vector::vector({size})) vector_cosine_ops) WHERE kind = 'memory' AND model = '{quoted}'"
+        try:
+            conn.exec_driver_sql(
+                f'CREATE INDEX CONCURRENTLY IF NOT EXISTS "{name}" ON "{self.schema}"."{v.name}" '
+                f"USING hnsw ((vector::vector({size})) vector_cosine_ops) WHERE kind = 'memory' AND model = '{quoted}'"
+            )
+        finally:
+            if not conn.invalidated:
+                conn.exec_driver_sql("RESET maintenance_work_mem")
+        return self._index_state(conn, name) is True
+
+    def _index_state(self, conn: Connection, name: str) -> bool | None:
+        """Say whether an index is whole, None when there is none."""
+        state: bool | None = conn.scalar(
+            text(
+                "SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+                "WHERE c.relname = :name AND c.relnamespace = CAST(:schema AS regnamespace)"
+            ),
+            {"name": name, "schema": f'"{self.schema}"'},
         )
-        conn.exec_driver_sql("RESET maintenance_work_mem")
-        return True
+        return state
 
 
 def vector_index_name(model: str) -> str:

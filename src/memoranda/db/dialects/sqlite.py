@@ -41,7 +41,7 @@ from sqlalchemy import Dialect as AlchemyDialect
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import QueuePool, SingletonThreadPool, StaticPool
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
@@ -141,11 +141,11 @@ class SqliteDialect:
         return engine
 
     def adopt(self, engine: Engine) -> None:
-        """Leave a caller's engine as it is, if all its threads see the same database."""
-        if _in_memory(engine.url) and not isinstance(engine.pool, StaticPool):
+        """Leave a caller's engine as it is; of one connection for everybody our transactions would end the caller's."""
+        if _in_memory(engine.url) or isinstance(engine.pool, StaticPool | SingletonThreadPool):
             raise ConfigurationError(
-                "this engine has a database in memory for every thread: create it with poolclass=StaticPool and "
-                "connect_args={'check_same_thread': False}, or give the address sqlite:// instead"
+                "an engine on a database in memory, or with a single connection, cannot be shared: give the address "
+                "sqlite:// instead of a StaticPool, or an engine on a file"
             )
 
     def is_absent(self, url: URL) -> bool:
@@ -165,6 +165,10 @@ class SqliteDialect:
             conn.exec_driver_sql("ROLLBACK")
         if not driver.in_transaction:
             conn.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def after_fork(self) -> None:
+        """Begin with no vectors in memory, and with locks that nobody holds."""
+        self.vectors = VectorCache()
 
     def serial(self, engine: Engine) -> Literal["all", "writes", "none"]:
         """Share the one connection of a store in memory; queue up writes, for waiting in SQLite is a poll."""
@@ -397,6 +401,10 @@ class SqliteDialect:
     def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
         """Send one JSON array."""
         return column.in_(_listed([identifier.hex for identifier in ids]))
+
+    def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
+        """Send one JSON array."""
+        return column.in_(_listed(texts))
 
 
 def _says(fts: TableClause, cells: Sequence[str], term: str) -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sqlalchemy import Connection, String, select, type_coerce
+from sqlalchemy import Connection, Integer, String, func, literal_column, select, type_coerce
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -104,11 +104,6 @@ class VectorCache:
             yield [(owners[i], float(scores[i])) for i in order[:page]]
             order, page = order[page:], 2 * page
 
-    def clear(self) -> None:
-        """Forget everything, for the rows may have changed."""
-        with self._lock:
-            self._matrices.clear()
-
     def _matrix(self, key: tuple[str, str, str], dimensions: int) -> _Matrix:
         with self._lock:
             matrix = self._matrices.setdefault(key, _Matrix(dimensions))
@@ -122,15 +117,21 @@ class VectorCache:
         self, conn: Connection, tables: "Tables", tenant: str, persona: str, model: str, matrix: _Matrix
     ) -> None:
         v = tables.vectors
+        newest = conn.scalar(select(func.max(v.c.n))) or 0
+        if newest <= matrix.seen:
+            return
         own = (v.c.tenant == tenant, v.c.persona == persona, v.c.kind == "memory", v.c.model == model)
-        while True:
-            rows = conn.execute(
-                select(v.c.n, type_coerce(v.c.owner, String), v.c.vector)
-                .where(*own, v.c.n > matrix.seen)
-                .order_by(v.c.n)
-                .limit(_PAGE)
-            ).all()
-            if not rows:
-                return
-            matrix.append([row[1] for row in rows], np.stack([row.vector for row in rows]))
-            matrix.seen = rows[-1].n
+        # The first time by the persona's own index, which the sign keeps SQLite on; later by number, for there are few
+        # new rows, of whoever they are.
+        number = literal_column(f"+{v.name}.n", Integer) if matrix.seen == 0 else v.c.n
+        rows = conn.execute(
+            select(type_coerce(v.c.owner, String), v.c.vector).where(*own, number > matrix.seen, v.c.n <= newest)
+        )
+        owners: list[str] = []
+        pages: list[NDArray[np.float32]] = []
+        for page in rows.partitions(_PAGE):
+            owners += [row[0] for row in page]
+            pages.append(np.stack([row[1] for row in page]))
+        if owners:
+            matrix.append(owners, np.concatenate(pages))
+        matrix.seen = newest

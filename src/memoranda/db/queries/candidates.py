@@ -1,11 +1,11 @@
 """The one candidate generator: rows that might answer a question, with the evidence a ranker judges by.
 
-Two legs propose rows, by words and by meaning; the rows beside them in their session come along. All of it is one
-statement: what differs by database are the two legs, which the dialect supplies as subqueries.
+Two legs propose rows, by words and by meaning; the rows beside them in their session come along. What differs by
+database are the two legs, which the dialect supplies as subqueries of the one statement that collects the evidence.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Vector: TypeAlias = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Question:
     """What is asked, by whom and how."""
 
@@ -64,10 +64,21 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
     tables.dialect.learn_statistics(conn, tables, question.scope.tenant, question.scope.persona, query.rows)
     vectors = _vector_question(conn, tables, question, query)
     candidates = _candidates(conn, tables, question, query, shared, vectors, question.ranking.match)
+    if vectors is not None and vectors.approximate:
+        near = sum(candidate.dense_rank is not None for candidate in candidates)
+        if near < question.ranking.candidates:
+            vectors = replace(vectors, approximate=False)
+            candidates = _candidates(conn, tables, question, query, shared, vectors, question.ranking.match)
     matched = any(candidate.text_rank is not None for candidate in candidates)
     if question.ranking.match == "all" and vectors is None and not matched:
         candidates = _candidates(conn, tables, question, query, shared, vectors, "any")
     return query, candidates
+
+
+def any_to_ask(conn: Connection, tables: Tables, question: Question) -> bool:
+    """Say whether there is any row the question is asked of."""
+    found = select(tables.memories.c.id).where(_wanted(tables, question, None, tables.memories)).limit(1)
+    return conn.execute(found).first() is not None
 
 
 def _cells(scope: Scope, shared: Sequence[str]) -> list[str]:
@@ -76,7 +87,10 @@ def _cells(scope: Scope, shared: Sequence[str]) -> list[str]:
 
 
 def _statistics(conn: Connection, tables: Tables, question: Question, shared: Sequence[str]) -> Query:
-    """Count over the asker's own rows and those shared with them, never over anybody else's."""
+    """Count over the asker's own rows and those shared with them, never over anybody else's.
+
+    One index answers that; status, space and subject, which it does not know, do not count here.
+    """
     m, scope = tables.memories, question.scope
     if shared:
         seen = visible(tables, scope, question.visibility, shared=shared)
@@ -108,7 +122,9 @@ def _vector_question(conn: Connection, tables: Tables, question: Question, query
         model=question.model,
         vector=question.vector,
         rows=query.rows,
-        approximate=tables.dialect.approximate(conn, tables, question.model, query.rows),
+        # An approximate scan gives up after a while, and may have met too few rows by then that a filter lets through.
+        approximate=question.filters == Filters()
+        and tables.dialect.approximate(conn, tables, question.model, query.rows),
     )
 
 
@@ -164,7 +180,7 @@ def _candidates(
     ]
 
 
-def _wanted(tables: Tables, question: Question, shared: Sequence[str], rows: FromClause) -> ColumnElement[bool]:
+def _wanted(tables: Tables, question: Question, shared: Sequence[str] | None, rows: FromClause) -> ColumnElement[bool]:
     return and_(
         visible(tables, question.scope, question.visibility, rows, shared=shared),
         holding(rows, question.filters, question.now),

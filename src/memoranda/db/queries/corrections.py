@@ -106,7 +106,8 @@ def supersede(
     # It stays in the space of the old one, or whoever saw the old one would be left with neither.
     there = replace(setting, scope=replace(setting.scope, space=old.space or None))
     [(new, created)] = add(conn, tables, [draft(content, completed, there)], [vector], model, there)
-    takeover = new.valid_from or new.event_time or setting.now
+    # Only a window can begin later: an event that is still to come is known of now.
+    takeover = new.valid_from or min(new.event_time or setting.now, setting.now)
     status: Status = "superseded" if takeover <= setting.now else "active"
     closed = _change(
         conn,
@@ -122,6 +123,37 @@ def supersede(
     return new, created, closed
 
 
+def _reopen(conn: Connection, tables: Tables, setting: Setting, successor: Memory) -> None:
+    """Let what a memory was to replace hold on, because it is taken back before it began."""
+    if successor.valid_from is None or successor.valid_from <= setting.now:
+        return
+    m, v = tables.memories, tables.memory_versions
+    waiting = conn.execute(
+        select(*rows.columns(m))
+        .where(
+            m.c.tenant == successor.tenant,
+            m.c.persona == successor.persona,
+            m.c.superseded_by == successor.id,
+            m.c.status == "active",
+        )
+        .with_for_update()
+    ).all()
+    for old in map(rows.memory, waiting):
+        before = conn.scalar(
+            select(v.c.image)
+            .where(
+                v.c.tenant == old.tenant,
+                v.c.persona == old.persona,
+                v.c.memory_id == old.id,
+                v.c.change == "supersede",
+            )
+            .order_by(v.c.version.desc())
+            .limit(1)
+        )
+        window = rows.from_image(before).valid_to
+        _change(conn, tables, setting, old, "reopen", superseded_by=None, valid_to=window)
+
+
 def mark(
     conn: Connection, tables: Tables, setting: Setting, identifier: UUID | str, status: Status, by: UUID | str | None
 ) -> Memory:
@@ -129,12 +161,14 @@ def mark(
 
     Raises:
         MemoryNotFound: there is none the scope may see, or none that `by` names.
-        MemoryNotActive: it was deleted.
+        MemoryNotActive: it was deleted, or `by` is given and something replaced it already.
         NotTheAuthor: another user wrote it.
     """
     old = _own(conn, tables, setting, identifier)
     if old.status == "retracted":
         raise MemoryNotActive(old.status)  # or a deleted memory would come back where the past is asked for
+    if by is not None and old.superseded_by is not None:
+        raise MemoryNotActive("superseded")  # it has its successor, and a chain has one next link
     displacer = None
     if by is not None:
         displacer = find(conn, tables, setting, by)
@@ -142,6 +176,9 @@ def mark(
             raise MemoryNotFound()
         if displacer.id == old.id:
             raise InvalidInput("a memory cannot be replaced by itself", field="by")
+        if displacer.superseded_by is not None:
+            raise InvalidInput("by names a memory that was replaced itself: name the one that holds", field="by")
+    _reopen(conn, tables, setting, old)
     return _change(
         conn,
         tables,
@@ -165,6 +202,7 @@ def retract(conn: Connection, tables: Tables, setting: Setting, identifier: UUID
     old = _own(conn, tables, setting, identifier)
     if old.status == "retracted":
         raise MemoryNotFound()
+    _reopen(conn, tables, setting, old)
     return _change(
         conn,
         tables,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, select, tuple_, union
+from sqlalchemy import ColumnElement, Connection, Table, literal, select, tuple_, union
 
 from memoranda.db.queries import projects, rows
 from memoranda.db.queries.visibility import holding, narrowed, visible
@@ -40,7 +40,7 @@ def add(
     Returns:
         For each draft the memory, and whether it was stored by this call.
     """
-    drafts = [_placed(conn, tables, item, setting) for item in drafts]
+    drafts = _placed(conn, tables, drafts, setting)
     found: dict[UUID, tuple[Memory, bool]] = {}
     pending = list(drafts)
     for _ in range(_ATTEMPTS):
@@ -65,18 +65,23 @@ def add(
     return [found[item.memory.id] for item in drafts]
 
 
-def _placed(conn: Connection, tables: Tables, item: Draft, setting: Setting) -> Draft:
-    """Give a draft the spelling of its project, and refuse to publish where the author is no member."""
-    if not item.memory.project:
-        return item
-    scope = setting.scope
-    project = projects.spelling(conn, tables, scope, setting.policies.visibility, item.memory.project)
-    if item.memory.audience == "project" and scope.user and project not in projects.projects_of(conn, tables, scope):
-        raise NotAllowed(
-            f"You are not a member of the project {project!r}: have `projects.add_member` called for you, or write it "
-            "with audience 'private'."
-        )
-    return item if project == item.memory.project else respell(item, project)
+def _placed(conn: Connection, tables: Tables, drafts: Sequence[Draft], setting: Setting) -> list[Draft]:
+    """Give drafts the spelling of their projects, and refuse to publish where the author is no member."""
+    names = {item.memory.project for item in drafts if item.memory.project}
+    if not names:
+        return list(drafts)
+    mine = projects.projects_of(conn, tables, setting.scope)
+    spelled = projects.spellings(conn, tables, setting.scope, setting.policies.visibility, names, mine)
+    placed: list[Draft] = []
+    for item in drafts:
+        project = spelled.get(item.memory.project, "")
+        if item.memory.audience == "project" and project not in mine:
+            raise NotAllowed(
+                f"Only a member shares with the project {project!r}: have `projects.add_member` called for the user, "
+                "or write it with audience 'private'."
+            )
+        placed.append(item if project == item.memory.project else respell(item, project))
+    return placed
 
 
 def _insert(conn: Connection, tables: Tables, drafts: Sequence[Draft]) -> set[UUID]:
@@ -100,7 +105,9 @@ def _by_dedupe_key(conn: Connection, tables: Tables, setting: Setting, keys: Seq
     m, scope = tables.memories, setting.scope
     found = conn.execute(
         select(m.c.dedupe_key, *rows.columns(m)).where(
-            m.c.tenant == scope.tenant, m.c.persona == scope.persona, m.c.dedupe_key.in_(set(keys))
+            m.c.tenant == scope.tenant,
+            m.c.persona == scope.persona,
+            tables.dialect.texts_in(m.c.dedupe_key, sorted(set(keys))),
         )
     )
     return {row.dedupe_key: rows.memory(row) for row in found}
@@ -182,7 +189,9 @@ def record(conn: Connection, tables: Tables, setting: Setting, identifier: UUID 
     def of_memory(table: Any) -> tuple[ColumnElement[bool], ...]:
         return table.c.tenant == memory.tenant, table.c.persona == memory.persona, table.c.memory_id == memory.id
 
-    sources = conn.execute(select(s).where(*of_memory(s)).order_by(s.c.created_at, s.c.id))
+    # Where it came from is the author's: an excerpt may quote what is not shared.
+    own = memory.author == setting.scope.author
+    sources = conn.execute(select(s).where(*of_memory(s), literal(own)).order_by(s.c.created_at, s.c.id))
     versions = conn.execute(select(v).where(*of_memory(v)).order_by(v.c.version))
     access = conn.execute(select(a.c.count, a.c.last_accessed_at).where(*of_memory(a))).first()
     replaced = conn.execute(
@@ -191,7 +200,7 @@ def record(conn: Connection, tables: Tables, setting: Setting, identifier: UUID 
     successor = find(conn, tables, setting, memory.superseded_by) if memory.superseded_by else None
     names = ("id", "memory_id", "type", "session", "channel", "actor", "excerpt", "created_at")
     return MemoryRecord(
-        memory=memory,
+        memory=memory if successor else replace(memory, superseded_by=None),
         sources=tuple(Source(**{name: row._mapping[name] for name in names}) for row in sources),
         supersedes=tuple(rows.memory(row) for row in replaced),
         superseded_by=successor,

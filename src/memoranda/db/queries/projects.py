@@ -1,6 +1,6 @@
 """Projects: who is a member, and how a project is spelled."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, delete, select
@@ -42,18 +42,28 @@ def projects_of(conn: Connection, tables: Tables, scope: Scope) -> Sequence[str]
     return list(conn.scalars(select(p.c.project).where(*own).order_by(p.c.project)))
 
 
-def spelling(conn: Connection, tables: Tables, scope: Scope, policy: VisibilityPolicy, project: str) -> str:
-    """Return the one spelling of a project that the scope uses: a membership's, else its memories', else as given."""
-    mine = projects_of(conn, tables, scope)
-    if project in mine:
-        return project
-    key, m = project_key(project), tables.memories
-    # Two writers that introduce a project at once must agree on its spelling.
-    tables.dialect.advise_lock(conn, f"memoranda:project:{scope.tenant}:{scope.persona}:{key}")
-    stored = conn.scalar(
-        select(m.c.project)
-        .where(visible(tables, scope, policy), m.c.project_key == key, m.c.project_key != "")
-        .order_by(m.c.created_at, m.c.id)
-        .limit(1)
-    )
-    return stored or next((name for name in mine if project_key(name) == key), project)
+def spellings(
+    conn: Connection, tables: Tables, scope: Scope, policy: VisibilityPolicy, names: Iterable[str], mine: Sequence[str]
+) -> dict[str, str]:
+    """Return for each name of a project the one spelling the scope uses: a membership's, its memories', or as given."""
+    m, found = tables.memories, {}
+    members = {project_key(project): project for project in reversed(mine)}
+    # In one order, for two batches that introduce the same projects must not wait for each other.
+    for name in sorted(set(names), key=project_key):
+        key = project_key(name)
+        if name in mine or key in members:
+            found[name] = name if name in mine else members[key]
+            continue
+        if (same := next((spelled for other, spelled in found.items() if project_key(other) == key), None)) is not None:
+            found[name] = same
+            continue
+        # Two writers that introduce a project at once must agree on its spelling.
+        tables.dialect.advise_lock(conn, f"memoranda:project:{scope.tenant}:{scope.persona}:{key}")
+        stored = conn.scalar(
+            select(m.c.project)
+            .where(visible(tables, scope, policy), m.c.project_key == key, m.c.project_key != "")
+            .order_by(m.c.created_at, m.c.id)
+            .limit(1)
+        )
+        found[name] = stored or name
+    return found

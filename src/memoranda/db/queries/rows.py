@@ -41,7 +41,8 @@ def row(draft: Draft) -> dict[str, Any]:
 
 def image(record: Memory) -> Any:
     """Return a record as JSON, for the table of versions."""
-    return metadata.encode({name: getattr(record, name) for name in FIELDS})
+    # One level up, so that the metadata inside may be as deep as at the call.
+    return metadata.encode({name: getattr(record, name) for name in FIELDS}, depth=-1)
 
 
 def from_image(value: Any) -> Memory:
