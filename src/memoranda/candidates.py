@@ -31,9 +31,8 @@ class Query:
     """For each of `terms`, in how many of these rows it occurs."""
 
 
-@dataclass(
-    slots=True, kw_only=True, repr=False
-)  # not frozen: there are hundreds a question, and freezing doubles what one costs
+# Not frozen: there are hundreds a question, and freezing doubles what one costs. No repr: it would show texts.
+@dataclass(slots=True, kw_only=True, repr=False)
 class Candidate:
     """One row that one of the legs proposed, or that stands beside one in the same session."""
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vectors: TypeAlias = Sequence[Sequence[float]] | NDArray[np.float32]
+    Vectors: TypeAlias = Sequence[Sequence[float]] | Sequence[NDArray[np.float32]] | NDArray[np.float32]
 
 Purpose: TypeAlias = Literal["query", "text"]
 """Why a text is embedded: to ask with it, or to be found by it. Most embedders treat both alike."""

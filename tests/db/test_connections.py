@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from sqlalchemy import NullPool, StaticPool, create_engine, event, make_url, text
+from sqlalchemy import NullPool, QueuePool, StaticPool, create_engine, event, make_url, text
 
 from memoranda import MemoryEngine
 from memoranda.errors import (
@@ -221,9 +221,8 @@ def test_a_missing_driver_names_the_extra(tmp_path):
 
 def test_a_callers_engine_is_never_disposed(backend, twin):
     if backend.name == "sqlite-memory":
-        host = create_engine(backend.url, poolclass=StaticPool, connect_args={"check_same_thread": False})
-    else:
-        host = create_engine(backend.url)
+        pytest.skip("not applicable: a caller's engine in memory is refused")
+    host = create_engine(backend.url)
     disposed = []
     event.listen(host, "engine_disposed", lambda _: disposed.append(True))
     with host.begin() as connection:
@@ -280,9 +279,20 @@ def test_a_callers_isolation_level_costs_no_correction_and_no_count(postgres_url
     assert {answer.degraded for answer in answers} == {None}
 
 
-def test_a_callers_memory_that_is_another_one_in_every_thread_is_refused():
-    host = create_engine("sqlite://")
-    with pytest.raises(ConfigurationError, match="StaticPool"):
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("sqlite://", {}),
+        ("sqlite:///:memory:", {"poolclass": QueuePool}),
+        ("sqlite:///file:shared?mode=memory&cache=shared&uri=true", {"poolclass": QueuePool}),
+        ("sqlite://", {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}),
+        ("sqlite:///{folder}/memory.db", {"poolclass": StaticPool}),
+    ],
+    ids=["memory", "memory with a queue", "shared memory", "static memory", "static file"],
+)
+def test_a_callers_engine_in_memory_or_of_one_connection_is_refused(tmp_path, url, options):
+    host = create_engine(url.format(folder=tmp_path), **options)
+    with pytest.raises(ConfigurationError, match="memory"):
         MemoryEngine(host, embedder="none")
     host.dispose()
 

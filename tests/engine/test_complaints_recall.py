@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from sqlalchemy import StaticPool, create_engine, event, text
+from sqlalchemy import create_engine, event, text
 
 from memoranda import MemoryEngine
 from memoranda.errors import InvalidInput, MemorandaError
@@ -105,7 +105,8 @@ def test_19_a_megabyte_of_text_is_stored_whole_and_found_by_its_beginning(make_e
     assert me.recall("word77")[0].memory.content == long
     assert me.recall("hindmost").abstained
     assert me.recall("zeppelin " * 100_000)[0].memory.content == long
-    assert me.recall(wall).reason is None or me.recall(wall).abstained
+    assert me.recall(wall)[0].memory.content == wall
+    assert me.recall(f"zeppelin {wall}")[0].memory.content == long
 
 
 def _pool_of(engine, held):
@@ -120,9 +121,8 @@ def _pool_of(engine, held):
 
 def test_28_every_connection_of_a_callers_pool_comes_back(backend, twin, mode):
     if backend.name == "sqlite-memory":
-        host = create_engine(backend.url, poolclass=StaticPool, connect_args={"check_same_thread": False})
-    else:
-        host = create_engine(backend.url, pool_size=2, max_overflow=0, pool_timeout=5)
+        pytest.skip("not applicable: a caller's engine in memory is refused")
+    host = create_engine(backend.url, pool_size=2, max_overflow=0, pool_timeout=5)
     disposed, held = [], [0]
     _pool_of(host, held)
     event.listen(host, "engine_disposed", lambda _: disposed.append(True))
@@ -130,7 +130,7 @@ def test_28_every_connection_of_a_callers_pool_comes_back(backend, twin, mode):
     me = engine.persona("main")
     me.memories.write("The office is in Lisbon.")
 
-    for n in range(100 if backend.name != "sqlite-memory" and mode == "sync" else 20):
+    for n in range(100 if mode == "sync" else 20):
         assert len(me.recall("lisbon")) == 1
         assert me.recall(f"nothing{n}").abstained
         if n % 10 == 0:

@@ -85,7 +85,8 @@ def test_a_dropped_connection_is_replaced_before_anybody_notices(postgres_url, t
 def test_connections_cut_in_the_middle_lose_no_acknowledged_write_and_double_none(postgres_url):
     engine = MemoryEngine(postgres_url, embedder="none", preset="journal", pool_size=4)
     me = engine.persona("main")
-    acknowledged, failed, stop = [], [], threading.Event()
+    acknowledged, failed, cuts, stop = [], [], [], threading.Event()
+    me.memories.write("Lisbon before")
 
     def work(name):
         for n in range(40):
@@ -96,7 +97,7 @@ def test_connections_cut_in_the_middle_lose_no_acknowledged_write_and_double_non
 
     def cut():
         while not stop.is_set():
-            cut_connections(postgres_url)
+            cuts.append(cut_connections(postgres_url))
             time.sleep(0.03)
 
     cutter, workers = threading.Thread(target=cut), [threading.Thread(target=work, args=(n,)) for n in range(4)]
@@ -109,7 +110,10 @@ def test_connections_cut_in_the_middle_lose_no_acknowledged_write_and_double_non
     stored = [memory.content for memory in me.memories.list(limit=1000)]
     engine.close()
 
+    assert sum(cuts) >= 1
+    assert len(acknowledged) >= 40
     assert len(acknowledged) + len(failed) == 160
+    acknowledged.append("Lisbon before")
     assert set(acknowledged) <= set(stored)
     assert len(stored) == len(set(stored))
     assert set(stored) <= set(acknowledged) | {content for content, _ in failed}

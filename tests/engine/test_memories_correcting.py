@@ -199,11 +199,14 @@ def test_history_of_a_merger_holds_all_that_went_into_it(main):
     assert [memory.id for memory in main.memories.history(unrelated.id)] == [unrelated.id]
 
 
-def test_a_circle_of_replacements_has_an_end(main):
-    one, two = main.memories.write("One."), main.memories.write("Two.")
+def test_a_chain_of_replacements_has_one_next_link_and_no_circle(main):
+    one, two, three = (main.memories.write(text) for text in ("One.", "Two.", "Three."))
     main.memories.mark(one.id, "superseded", by=two.id)
-    main.memories.mark(two.id, "superseded", by=one.id)
-    assert {memory.id for memory in main.memories.history(one.id)} == {one.id, two.id}
+    with pytest.raises(InvalidInput):
+        main.memories.mark(two.id, "superseded", by=one.id)
+    with pytest.raises(MemoryNotActive):
+        main.memories.mark(one.id, "superseded", by=three.id)
+    assert [memory.id for memory in main.memories.history(one.id)] == [one.id, two.id]
     assert main.memories.get(one.id).superseded_by.id == two.id
 
 

@@ -359,9 +359,9 @@ def test_sharing_needs_a_project_and_a_membership(engine):
     with pytest.raises(InvalidInput) as error:
         ana.memories.write("For all.", audience="project")
     assert error.value.field == "audience"
-    with pytest.raises(NotAllowed, match="not a member"):
+    with pytest.raises(NotAllowed, match="Only a member"):
         ana.memories.write("For all.", audience="project", project="apollo")
-    with pytest.raises(NotAllowed, match="not a member"):
+    with pytest.raises(NotAllowed, match="Only a member"):
         ana.memories.write_many(["Mine.", {"content": "For all.", "audience": "project", "project": "apollo"}])
     assert ana.memories.list() == []
     ana.projects.add_member("apollo", "ana")

@@ -1,4 +1,4 @@
-"""No question is an error: a thousand that were made to break query languages, the same ones on every database."""
+"""No question is an error: a thousand that were made to break query languages, some of them on every database."""
 
 import random
 
@@ -92,15 +92,26 @@ CONTENTS = ["The office is in Lisbon.", "Ana writes C++ and R&D reports", "Êù±‰∫
 
 
 @pytest.mark.behaviour("R07")
-def test_a_thousand_odd_questions_get_the_same_answers_on_both_databases(postgres_url):
+def test_a_thousand_odd_questions_are_answered_or_abstained_from():
+    with MemoryEngine("sqlite://", embedder="hash/words") as engine:
+        me = engine.persona("main")
+        me.memories.write_many(CONTENTS)
+        answers = [me.recall(question) for question in questions(1000)]
+        assert len(me.memories.list()) == 3
+    assert all(answer.abstained == (len(answer) == 0) for answer in answers)
+    assert {answer.abstained for answer in answers} == {True, False}
+    assert {answer.degraded for answer in answers} == {None}
+
+
+@pytest.mark.behaviour("R07")
+def test_odd_questions_get_the_same_answers_on_both_databases(postgres_url):
     found = []
     for url in ("sqlite://", postgres_url):
         with MemoryEngine(url, embedder="none") as engine:
             me = engine.persona("main")
             me.memories.write_many(CONTENTS)
-            answers = [me.recall(question) for question in questions(1000)]
+            answers = [me.recall(question) for question in questions(200)]
             assert len(me.memories.list()) == 3
-        assert all(answer.abstained == (len(answer) == 0) for answer in answers)
         assert {answer.abstained for answer in answers} == {True, False}
         found.append([[hit.memory.content for hit in answer] for answer in answers])
 

@@ -218,6 +218,23 @@ def test_statements_add_shared_words_to_the_cosine(make_engine):
 
 
 @pytest.mark.behaviour("R28")
+def test_statements_weigh_the_words_of_four_times_as_many_as_are_asked_for(make_engine):
+    # cosines .99, .98, ...: each text is nearer than the next one, and the words of all but a few are nobody's
+    texts = {f"line{n}": [1 - n / 100, (1 - (1 - n / 100) ** 2) ** 0.5] for n in range(1, 61)}
+    said = {"dog Rex barks": 0.82, "Rex barks": 0.7}
+    vectors = texts | {text: [c, (1 - c**2) ** 0.5] for text, c in said.items()} | {"Rex barks dog": [1.0, 0.0]}
+    me = make_engine(preset="statements", embedder=FixedEmbedder(vectors)).persona("main")
+    me.memories.write_many([{"content": text, "about": "everyone"} for text in [*texts, *said]])
+
+    hits = me.recall("Rex barks dog", limit=10)
+
+    expected = {text: vector[0] for text, vector in texts.items()}
+    expected |= {"dog Rex barks": 0.82 + 0.2, "Rex barks": 0.7 + 0.2 * 2 / 3}
+    best = sorted(expected.items(), key=lambda pair: -pair[1])[:10]
+    assert [(hit.memory.content, pytest.approx(hit.score, abs=1e-6)) for hit in hits] == best
+
+
+@pytest.mark.behaviour("R28")
 def test_statements_leave_out_what_points_the_other_way(make_engine):
     texts: dict[str, list[float]] = {"Rex is a dog": [0.6, 0.8], "Nothing alike": [-0.5, 0.8660254]}
     me = make_engine(preset="statements", embedder=FixedEmbedder(texts | {"q": [1, 0]})).persona("main")

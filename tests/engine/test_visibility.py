@@ -1,5 +1,6 @@
 """Who sees what: the truth table, and random rows and askers against an oracle in plain Python."""
 
+import os
 import random
 import uuid
 from dataclasses import dataclass
@@ -143,6 +144,7 @@ def answer(verb, id):
 # -- random rows and askers
 
 
+THOROUGH = os.environ.get("MEMORANDA_TEST_PROFILE") == "thorough"
 PERSONAS = ("main", "trader")
 ABOUT = (None, None, None, "everyone", "person:ana", "person:bob", "agent:scribe", "thread:t1")
 
@@ -173,6 +175,9 @@ class Asker:
         return persona.scoped(
             project=self.project, space=self.space, agent=self.agent, thread=self.thread, people=self.people
         )
+
+
+STRANGER = Asker("acme", "main", "dora", None, None, None, None, None, VisibilityPolicy())
 
 
 def any_asker(rng):
@@ -364,18 +369,20 @@ class World:
 
 @pytest.mark.behaviour("S02", "S13", "S20", "W21")
 def test_no_row_ever_crosses_a_scope(make_engine, frozen_clock, backend, mode):
+    writes, changes, askers = (70, 40, 14) if THOROUGH else (40, 40, 8)
     world = World(make_engine(clock=frozen_clock), frozen_clock, f"{backend.name} {mode}")
     world.join_some()
-    for _ in range(70):
+    for _ in range(writes):
         world.write()
-    for _ in range(40):
+    for _ in range(changes):
         world.change()
     world.leave_some()
     statuses = {row.status for row in world.rows.values()}
     assert statuses == {"active", "superseded", "retracted", "expired"}
     assert sum(row.superseded_by is not None for row in world.rows.values()) >= 3
-    met = [world.compare(any_asker(world.rng)) for _ in range(14)]
-    assert max(met) >= 4 and sum(met) >= 15 and 0 in met
+    met = [world.compare(any_asker(world.rng)) for _ in range(askers)]
+    assert max(met) >= 4 and sum(met) >= askers
+    assert world.compare(STRANGER) == 0
 
 
 # -- nothing that others write is felt

@@ -104,10 +104,11 @@ def test_the_key_of_a_memory_is_its_text_place_and_given_time():
     key = made().dedupe_key
     assert key and len(key) == 32 and key == made().dedupe_key
     assert key == made("  The boiler\twas\nreplaced. ").dedupe_key
-    assert key == made(category="x", importance=9, title="t", metadata={"a": 1}, type="summary").dedupe_key
+    assert key == made(category="x", importance=9, metadata={"a": 1}, type="summary").dedupe_key
     others = [
         made("The boiler was replaced!"),
         made("the boiler was replaced."),
+        made(title="t"),
         made(about="everyone"),
         made(session="s"),
         made(position=0),

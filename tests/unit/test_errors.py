@@ -39,10 +39,11 @@ def test_a_memory_that_is_not_active_says_its_status():
     assert error.status == "superseded" and "superseded" in str(error)
 
 
-def test_a_mismatch_says_which_embedder_to_give():
+def test_a_mismatch_says_what_the_store_was_made_with():
     error = EmbedderMismatch("wordllama@256", "hash/words@512")
     assert (error.stored, error.given) == ("wordllama@256", "hash/words@512")
-    assert "embedder='wordllama'" in str(error)
+    assert "vectors made by 'wordllama@256'" in str(error)
+    assert "words only" in str(EmbedderMismatch("none", "hash/words@512"))
 
 
 def test_failures_of_the_store_can_be_told_from_refusals():

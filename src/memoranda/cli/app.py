@@ -1,6 +1,8 @@
 """The commands put together, and the boundary at which every error becomes one line and an exit code."""
 
+import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -8,7 +10,7 @@ from typer.core import TyperGroup
 
 from memoranda import __version__
 from memoranda.cli import database, demo, reading, writing
-from memoranda.cli.exits import EPILOG, FAILED, INTERRUPTED, REFUSED, complain, report
+from memoranda.cli.exits import DONE, EPILOG, FAILED, INTERRUPTED, REFUSED, UNREAD, complain, report
 from memoranda.errors import MemorandaError
 
 
@@ -22,24 +24,55 @@ class CommandLine(TyperGroup):
         as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
         options["standalone_mode"] = False
         try:
+            code = self._outcome(args, options, as_json=as_json)
+            sys.stdout.flush()
+        except (BrokenPipeError, SystemExit):
+            # Typer and Rich leave with 1 when the reader has gone; here that would read as "nothing found".
+            _discard_output()
+            code = UNREAD
+        sys.exit(code)
+
+    def _outcome(self, args: Sequence[Any], options: dict[str, Any], *, as_json: bool) -> int:
+        """Run a command and return its exit code, whatever it raises."""
+        try:
             code = super().main(*args, **options)
         except typer.Abort:
-            code = INTERRUPTED
+            return INTERRUPTED
+        except BrokenPipeError:
+            raise
         except MemorandaError as error:
-            code = report(error, as_json=as_json)
+            return report(error, as_json=as_json)
         except Exception as error:
             # Typer brings its own copy of Click or uses the installed one: usage errors are told by what they can do.
             if hasattr(error, "format_message"):
-                code = complain(_with_help(error), kind="UsageError", code=REFUSED, as_json=as_json)
-            else:
-                code = _report_defect(error, as_json=as_json)
-        sys.exit(code if isinstance(code, int) else 0)
+                return complain(_usage(error), kind="UsageError", code=REFUSED, as_json=as_json)
+            return _report_defect(error, as_json=as_json)
+        return code if isinstance(code, int) else DONE
 
 
-def _with_help(error: Any) -> str:
+def _discard_output() -> None:
+    """Send what is still to be written nowhere, or the interpreter would complain about it at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def _usage(error: Any) -> str:
+    """Return what is wrong with a command line, and what to type instead."""
     context = getattr(error, "ctx", None)
     hint = f" Try: {context.command_path} --help" if context else ""
     message: str = error.format_message()
+    takes = {parameter.name for parameter in context.command.params} if context else set()
+    if "text" in takes and message.startswith("Got unexpected extra argument"):
+        before = " ID" if "id" in takes else ""
+        return f'The text came as several words: put it in quotes, {context.command_path}{before} "TEXT".{hint}'
+    if takes & {"text", "query"} and hasattr(error, "possibilities") and not error.possibilities:
+        what = "text" if "text" in takes else "question"
+        hint = f" If a {what} begins with a dash, type -- before it.{hint}"
     return f"{message if message.endswith(('.', '?')) else f'{message}.'}{hint}"
 
 

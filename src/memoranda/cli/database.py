@@ -1,8 +1,11 @@
 """The commands of `memoranda db`: the tables and the indexes, for whoever runs the database."""
 
+from pathlib import Path
+
 from memoranda.cli import output
 from memoranda.cli.exits import DONE, FAILED, NONE
 from memoranda.cli.options import Store, command, store
+from memoranda.errors import StoreUnavailable
 
 
 @command(store)
@@ -86,7 +89,10 @@ def index(store: Store) -> int:
 
 
 def _revisions(store: Store) -> tuple[str | None, str]:
+    from memoranda.db.dialects import parse_url
     from memoranda.db.migrations import HEAD
 
-    with store.engine() as engine:
+    with store.engine(create=True) as engine:  # asking for the revision makes no file
+        if engine.is_new and store.url and not Path(parse_url(store.url).database or "").parent.is_dir():
+            raise StoreUnavailable("There is no such folder as the one of this address: check the address.")
         return engine.revision(), HEAD

@@ -7,6 +7,7 @@ could answer (3).
 import json
 import sys
 
+from memoranda.cli.wording import sentence
 from memoranda.errors import (
     ConfigurationError,
     InvalidInput,
@@ -26,6 +27,8 @@ REFUSED = 2
 FAILED = 3
 """The store failed, cannot be reached, or has no tables yet."""
 INTERRUPTED = 130
+UNREAD = 141
+"""Whoever read the output has gone, as `head` does: what a shell reports of a process ended by that signal."""
 
 EPILOG = (
     "Exit codes: 0 done or found; 1 nothing found, no such memory, or an abstention; 2 the command or its input was "
@@ -47,7 +50,7 @@ class Interrupted(MemorandaError):
         place = "" if line is None else f"line {line}: "
         before = "The row before it is" if stored == 1 else f"The {stored:,} rows before it are"
         outcome = f"{before} stored: go on from there." if stored else "Nothing was stored."
-        super().__init__(f"{place}{str(cause).rstrip('.')}. {outcome}")
+        super().__init__(f"{place}{sentence(cause).rstrip('.')}. {outcome}")
         self.cause = cause
         self.stored = stored
         self.line = line
@@ -74,7 +77,7 @@ def report(error: MemorandaError, *, as_json: bool) -> int:
         details |= {"line": error.line, "stored": error.stored}
     if isinstance(cause, InvalidInput) and cause.field:
         details["field"] = cause.field
-    return complain(str(error), kind=type(cause).__name__, code=code_of(error), as_json=as_json, **details)
+    return complain(sentence(error), kind=type(cause).__name__, code=code_of(error), as_json=as_json, **details)
 
 
 def complain(message: str, *, kind: str, code: int, as_json: bool, **details: object) -> int:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from memoranda.errors import InvalidInput, StoreUnavailable
+from memoranda.errors import ConfigurationError, InvalidInput, StoreUnavailable
 from memoranda.policies import MemoryType
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ Command = Callable[..., int]
 """A command returns its exit code."""
 
 _STORE, _MEMORY, _FILTER = "Store", "Memory", "Filter"
+_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _TYPES = ", ".join(get_args(MemoryType))
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
@@ -94,6 +96,41 @@ class Store:
             yield engine.persona(self.persona, tenant=self.tenant, user=self.user)
 
 
+def address(url: str | None, *, in_memory: bool = False) -> str | None:
+    """Return an address as it was given.
+
+    Args:
+        url: The address, or None for the default file.
+        in_memory: Whether a store that ends with the command is of use to it.
+
+    Raises:
+        ConfigurationError: it is a file's name and no address, of no database that is supported, or in memory.
+    """
+    if url is None:
+        return None
+    if "://" not in url and url != ":memory:":
+        # Anything but the name of a database file may be a password that was typed in the wrong place.
+        file = url if Path(url).suffix in _SUFFIXES and not {"@", ":"} & set(url) else "FILE"
+        raise ConfigurationError(f"the address of a file begins with sqlite:///: write sqlite:///{file}")
+    if not in_memory and _is_in_memory(url):
+        raise ConfigurationError(
+            "a store in memory ends with the command, and what is written with it: write sqlite:///FILE"
+        )
+    return url
+
+
+def _is_in_memory(url: str) -> bool:
+    from memoranda.db.dialects import parse_url
+
+    if url == ":memory:":
+        return True
+    parsed = parse_url(url)
+    file = parsed.database or ""
+    return parsed.get_backend_name() == "sqlite" and (
+        not file or ":memory:" in file or "mode=memory" in file or parsed.query.get("mode") == "memory"
+    )
+
+
 def store(
     url: Annotated[
         str | None,
@@ -106,15 +143,30 @@ def store(
     ] = None,
     persona: Annotated[
         str,
-        typer.Option(envvar="MEMORANDA_PERSONA", metavar="NAME", help="Whose memories.", rich_help_panel=_STORE),
+        typer.Option(
+            envvar="MEMORANDA_PERSONA",
+            metavar="NAME",
+            help="Which memory: one persona never sees another's.",
+            rich_help_panel=_STORE,
+        ),
     ] = "main",
     user: Annotated[
         str | None,
-        typer.Option(envvar="MEMORANDA_USER", metavar="NAME", help="Who asks and writes.", rich_help_panel=_STORE),
+        typer.Option(
+            envvar="MEMORANDA_USER",
+            metavar="NAME",
+            help="Who asks; recorded as the author of what is written.",
+            rich_help_panel=_STORE,
+        ),
     ] = None,
     tenant: Annotated[
         str,
-        typer.Option(envvar="MEMORANDA_TENANT", metavar="NAME", help="Whose data it is.", rich_help_panel=_STORE),
+        typer.Option(
+            envvar="MEMORANDA_TENANT",
+            metavar="NAME",
+            help="Which customer's or team's data.",
+            rich_help_panel=_STORE,
+        ),
     ] = "",
     preset: Annotated[
         str,
@@ -135,7 +187,7 @@ def store(
 ) -> Store:
     """Return the store that the options name."""
     return Store(
-        url=url,
+        url=address(url),
         persona=persona,
         user=user,
         tenant=tenant,

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _KIND_WIDTH = 14
 _ID, _DAY = ("id", 8), ("day", 10)
+_GAP = 3
+_TEXT_WIDTH = 16
+"""Columns that a memory's text has at least, as long as there is something else to leave out."""
 
 
 # -- JSON
@@ -103,6 +106,21 @@ def _table(*columns: tuple[str, int]) -> "Table":
     return table
 
 
+def _kept(columns: Sequence[tuple[str, int]], width: int, *, dispensable: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the columns that leave room for a text beside them; the first dispensable one goes first."""
+    kept = list(columns)
+    for name in dispensable:
+        if width - sum(taken + _GAP for _, taken in kept) >= _TEXT_WIDTH:
+            break
+        kept = [column for column in kept if column[0] != name]
+    return kept
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with the noun that it takes."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def _label(memory: "Memory") -> str:
     return one_line(memory.category or memory.type)
 
@@ -123,47 +141,59 @@ def memories_table(memories: Iterable["Memory"]) -> "Table":
 
     memories = list(memories)
     kind = min(max([4, *(cell_len(_label(memory)) for memory in memories)]), _KIND_WIDTH)
-    table = _table(_ID, _DAY, ("imp", 3), ("kind", kind))
+    columns = [_ID, _DAY, ("imp", 3), ("kind", kind)]
+    kept = _kept(columns, console().width, dispensable=("imp", "day", "kind"))
+    table = _table(*kept)
     table.add_column("memory", overflow="ellipsis", ratio=1)
     for memory in memories:
         text = styled(_marks(memory), "dim").append(one_line(_titled(memory)), style="not dim")
         text.no_wrap = True  # not the column's: then the others would shrink with it
-        table.add_row(
-            styled(memory.short_id, "cyan"),
-            memory.day.isoformat(),
-            styled(str(memory.importance)),
-            styled(_label(memory)),
-            text,
-        )
+        cells = {
+            "id": styled(memory.short_id, "cyan"),
+            "day": styled(memory.day.isoformat()),
+            "imp": styled(str(memory.importance)),
+            "kind": styled(_label(memory)),
+        }
+        table.add_row(*(cells[name] for name, _ in kept), text)
     return table
 
 
 def history_table(memories: Iterable["Memory"]) -> "Table":
     """Return what replaced what, oldest first, with the time each held."""
-    table = _table(_ID, ("status", 10), ("held from", 10), ("until", 10))
+    columns = [_ID, ("status", 10), ("held from", 10), ("until", 10)]
+    kept = _kept(columns, console().width, dispensable=("until", "held from"))
+    table = _table(*kept)
     table.add_column("memory", overflow="fold", ratio=1)
     for memory in memories:
         since = memory.valid_from or memory.event_time or memory.created_at
-        table.add_row(
-            styled(memory.short_id, "cyan"),
-            styled(memory.status, "green" if memory.status == "active" else "yellow"),
-            _day(since),
-            _day(memory.valid_to) if memory.valid_to else "",
-            styled(one_line(_titled(memory))),
-        )
+        cells = {
+            "id": styled(memory.short_id, "cyan"),
+            "status": styled(memory.status, "green" if memory.status == "active" else "yellow"),
+            "held from": styled(_day(since)),
+            "until": styled(_day(memory.valid_to) if memory.valid_to else ""),
+        }
+        table.add_row(*(cells[name] for name, _ in kept), styled(one_line(_titled(memory))))
     return table
 
 
 def hits_table(hits: Sequence["Hit"]) -> "Table":
     """Return the hits with their confidence (0..1, higher is surer), each with its reasons below its text."""
-    table = _table(("#", len(str(len(hits)))), _ID, ("conf", 4), _DAY)
+    columns = [("#", len(str(len(hits)))), _ID, ("conf", 4), _DAY]
+    kept = _kept(columns, console().width, dispensable=("day", "#", "conf"))
+    table = _table(*kept)
     table.add_column("memory, and why it is here", overflow="fold", ratio=1)
     for rank, hit in enumerate(hits, start=1):
         memory = hit.memory
         text = styled(_marks(memory), "dim").append(one_line(_titled(memory)), style="not dim")
         if hit.reasons:
             text.append(f"\n{one_line('; '.join(hit.reasons))}", style="dim italic")
-        table.add_row(str(rank), styled(memory.short_id, "cyan"), f"{hit.confidence:.2f}", memory.day.isoformat(), text)
+        cells = {
+            "#": styled(str(rank)),
+            "id": styled(memory.short_id, "cyan"),
+            "conf": styled(f"{hit.confidence:.2f}"),
+            "day": styled(memory.day.isoformat()),
+        }
+        table.add_row(*(cells[name] for name, _ in kept), text)
     return table
 
 
@@ -217,7 +247,9 @@ def record_table(record: "MemoryRecord") -> "Table":
         for version in record.versions
     ]
     if record.access_count:
-        pairs.append(("recalled", f"{record.access_count} times, last {_moment(record.last_accessed_at)}"))
+        pairs.append(
+            ("recalled", f"{counted(record.access_count, 'time', 'times')}, last {_moment(record.last_accessed_at)}")
+        )
     return pairs_table(pairs)
 
 
@@ -234,7 +266,7 @@ def statistics_table(statistics: "Statistics") -> "Table":
             ("by status", counts(statistics.by_status)),
             ("by type", counts(statistics.by_type)),
             ("by category", counts(statistics.by_category)),
-            ("found by meaning", f"{statistics.vectors:,}"),
+            ("with vectors", f"{statistics.vectors:,}"),
             ("by another embedder", f"{statistics.other_vectors:,}" if statistics.other_vectors else None),
             ("days", " to ".join(days)),
             ("embedder", statistics.embedder or "none: found by words only"),

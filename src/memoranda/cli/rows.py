@@ -34,6 +34,9 @@ def read_input() -> str:
     Raises:
         InvalidInput: it is not UTF-8, or nothing came.
     """
+    if sys.stdin.isatty():
+        end = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"
+        print(f"reading JSON from standard input until {end}", file=sys.stderr)
     try:
         text = sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -54,7 +57,8 @@ def read_rows(text: str) -> tuple[list[Row], InvalidInput | None, int]:
     ([(1, {'content': 'one'}), (2, 'two')], 'not JSON: Expecting value at column 2', 3)
     """
     rows: list[Row] = []
-    place, line, inside, separated = 0, 1, False, True
+    place, line = 0, 1
+    inside, separated, comma = False, True, False
 
     def skip(to: int) -> int:
         nonlocal place, line
@@ -76,13 +80,13 @@ def read_rows(text: str) -> tuple[list[Row], InvalidInput | None, int]:
             return wrong("the array is not closed", start) if inside else (rows, None, line)
         character = text[start]
         if not inside and character == "[":
-            inside, separated = True, True
+            inside, separated, comma = True, True, False
             skip(start + 1)
-        elif inside and character == "]":
+        elif inside and character == "]" and not comma:
             inside, separated = False, True
             skip(start + 1)
         elif inside and character == "," and not separated:
-            separated = True
+            separated = comma = True
             skip(start + 1)
         elif inside and not separated:
             return wrong("Expecting ',' or ']'", start)
@@ -94,5 +98,5 @@ def read_rows(text: str) -> tuple[list[Row], InvalidInput | None, int]:
             except RecursionError:
                 return wrong("nested too deeply", start)
             rows.append(Row(line, value))
-            separated = False
+            separated = comma = False
             skip(end)

@@ -114,7 +114,7 @@ def _answer(written: "Sequence[Written]", store: Store) -> int:
         print(written[0])
     else:
         known = f", {len(written) - created:,} already there" if created < len(written) else ""
-        print(f"stored {created:,} memories{known}")
+        print(f"stored {output.counted(created, 'memory', 'memories')}{known}")
     _say_degraded(degraded)
     return DONE
 

@@ -6,6 +6,8 @@ from math import log
 from memoranda.candidates import Candidate, Query
 from memoranda.text import encode_term, frequency, words
 
+K1, B = 1.2, 0.75
+"""BM25's usual constants: how soon repetition stops counting, how far length is held against a row."""
 COSINE_SHARE = 0.75
 """The cosine's part of the confidence; the rest is the share of the question. From .65 to .85 little changes."""
 SAID_WHOLE = 0.5
@@ -20,6 +22,16 @@ _EDGES = "\"'()[]{}<>,;:!?.\u2018\u2019\u201c\u201d\u2026\u00ab\u00bb"
 def inverse_frequency(rows: int, occurrences: int) -> float:
     """Return what a term is worth that stands in so many of the rows: BM25's idf, never negative."""
     return log(1 + (rows - occurrences + 0.5) / (occurrences + 0.5))
+
+
+def bm25(query: Query, terms: str, length: int) -> float:
+    """Return BM25 of one text, the one score of words on every database; 0 when it says no term of the question."""
+    norm = K1 * (1 - B + B * length / max(query.average_length, 1.0))
+    score = 0.0
+    for term, seen in zip(query.terms, query.document_frequency, strict=True):
+        times = frequency(terms, term)
+        score += inverse_frequency(max(query.rows, seen), seen) * times * (K1 + 1) / (times + norm)
+    return score
 
 
 class Evidence:

@@ -13,12 +13,10 @@ from uuid import UUID
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
-from memoranda.ranking.evidence import Evidence
+from memoranda.ranking.evidence import K1, B, Evidence
 from memoranda.ranking.scored import Scored, best_first
 from memoranda.ranking.updates import lift_updates
 
-K1, B = 1.2, 0.75
-"""BM25's usual constants: how soon repetition stops counting, how far length is held against a row."""
 OWN_TEXT = 0.3
 """The row's own part of the text leg; its neighbourhood has the rest."""
 LONG_TEXT = 60

@@ -37,7 +37,15 @@ class NetworkGuard:
 _entered: list[NetworkGuard] = []
 _hooked = False
 # event -> where its arguments hold the host or the address
-_WATCHED = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1, "socket.getaddrinfo": 0}
+_WATCHED = {
+    "socket.connect": 1,
+    "socket.sendto": 1,
+    "socket.sendmsg": 1,
+    "socket.getaddrinfo": 0,
+    "socket.gethostbyaddr": 0,
+    "socket.gethostbyname": 0,
+    "socket.getnameinfo": 0,
+}
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
@@ -46,7 +54,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
     host = args[_WATCHED[event]]
     if isinstance(host, tuple):  # (host, port, ...) of the internet families; a Unix socket has a path
         host = host[0]
-    elif event != "socket.getaddrinfo":
+    elif not event.startswith("socket.get"):
         return
     if isinstance(host, bytes):
         host = host.decode(errors="replace")

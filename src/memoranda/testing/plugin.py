@@ -16,7 +16,7 @@ and a test that skips for a reason not starting with "not applicable:" has faile
 
 `MEMORANDA_TEST_POSTGRES_URL` names a maintenance database on a server to use instead of the wheel's,
 `MEMORANDA_TEST_POSTGRES_WHEEL` another wheel, `MEMORANDA_TEST_PGBOUNCER_URL` the pooler. `-m postgres` selects the
-tests that run on Postgres.
+tests that run on Postgres. It runs where POSIX does (Linux, macOS): workers wait for each other at a file lock.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ import shutil
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -34,9 +34,6 @@ from memoranda.testing.clocks import FrozenClock
 from memoranda.testing.network import NetworkGuard
 from memoranda.testing.postgres import URL_VARIABLE, PostgresServer, new_folder, temporary_server
 from memoranda.testing.twin import Loop, Mode, Twin
-
-if TYPE_CHECKING:
-    pass
 
 PGBOUNCER_VARIABLE = "MEMORANDA_TEST_PGBOUNCER_URL"
 SKIP_REASON = "not applicable:"

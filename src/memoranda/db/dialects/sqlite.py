@@ -48,7 +48,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from memoranda.db.dialects.base import EngineOptions, TextQuestion, Upsert, VectorQuestion
 from memoranda.db.dialects.sqlite_vectors import VectorCache, unit
 from memoranda.errors import ConfigurationError, PermissionMissing, StoreBusy, StoreError, StoreUnavailable
-from memoranda.ranking.standard import K1, B
+from memoranda.ranking.evidence import K1, B
 
 if TYPE_CHECKING:
     from alembic.operations import Operations

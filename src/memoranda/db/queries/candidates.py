@@ -31,7 +31,7 @@ from memoranda.db.queries.visibility import holding, narrowed, visible
 from memoranda.db.schema import Tables
 from memoranda.filters import Filters
 from memoranda.policies import RankingPolicy, VisibilityPolicy
-from memoranda.ranking.evidence import inverse_frequency
+from memoranda.ranking.evidence import bm25, inverse_frequency
 from memoranda.scope import Scope, author_cell, project_cell
 
 if TYPE_CHECKING:
@@ -156,7 +156,13 @@ def _candidates(
             return []
         statement = _with_evidence(tables, question, shared, vectors, text_leg, vector_leg)
         found = conn.execute(statement).all()
-    text_ranks = _ranks([row.text_score for row in found])
+    # The legs cut by what each database is good at; places are by one score, the same on both.
+    text_ranks = _ranks(
+        [
+            None if row.text_score is None else bm25(query, row.category_terms + row.content_terms, row.length)
+            for row in found
+        ]
+    )
     dense_ranks = _ranks([row.dense_score for row in found])
     cosines = dialect.cosines([row.evidence for row in found], vectors) if vectors else [None] * len(found)
     return [

@@ -1,0 +1,33 @@
+"""What the engine's errors say, in the words of somebody who types a command and writes no Python."""
+
+import re
+
+from memoranda.errors import EmbedderMismatch, InvalidInput, MemorandaError, NotAllowed
+
+_MOMENT = "write a date or a moment such as 2026-03-12 or 2026-03-12T09:30:00+01:00"
+_PLAIN = (
+    (re.compile(r"(?:Input|Value) should be a (?:valid )?(?:datetime|date\b).*"), _MOMENT),
+    (
+        re.compile(r"(?<=about: )String should match pattern .*"),
+        "write everyone, person:NAME, agent:NAME or thread:NAME",
+    ),
+    (re.compile(r"\b(?:Input|String) should "), "must "),
+)
+"""The speech of the validator, and what stands for it; the fields keep their names, which are those of JSON rows."""
+
+
+def sentence(error: MemorandaError) -> str:
+    """Return the message of an error, its remedy one that can be typed."""
+    text = str(error)
+    if isinstance(error, EmbedderMismatch):
+        return (
+            f"This store's vectors were made by {error.stored!r}; {error.given!r} was given, and vectors of two "
+            f"embedders cannot be compared: use --embedder {error.stored.rpartition('@')[0]}, or leave --embedder and "
+            "MEMORANDA_EMBEDDER out."
+        )
+    if isinstance(error, NotAllowed) and "MEMORANDA_USER" in text:
+        return "This preset records who wrote each memory: name the user with --user or MEMORANDA_USER."
+    if isinstance(error, InvalidInput):
+        for pattern, plain in _PLAIN:
+            text = pattern.sub(plain, text)
+    return text
