@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from memoranda.embedders.hash_words import HashWords
-from memoranda.errors import EmbedderMismatch
+from memoranda.errors import EmbedderMismatch, ExtraMissing
 from memoranda.testing import BrokenEmbedder, CountingEmbedder, FixedEmbedder
 
 SCRIPT = """
@@ -144,3 +144,36 @@ def test_a_store_is_never_opened_with_another_embedder_and_says_what_to_do(make_
     with pytest.raises(EmbedderMismatch):
         other.memories.write("q")
     assert contents(make_engine(embedder="auto").persona("main").recall("lisbon")) == ["The office is in Lisbon."]
+
+
+@pytest.mark.behaviour("W06")
+def test_a_store_whose_embedder_is_not_installed_goes_by_words_and_says_so(make_engine, backend, monkeypatch):
+    if backend.name == "sqlite-memory":
+        pytest.skip("not applicable: a store in memory has one engine")
+    monkeypatch.delenv("MEMORANDA_EMBEDDER", raising=False)
+    texts = {"The office is in Lisbon.": [1.0] + [0.0] * 255}
+    make_engine(embedder=FixedEmbedder(texts, name="wordllama")).persona("main").memories.write(*texts)
+    monkeypatch.setitem(sys.modules, "wordllama", None)  # as where it is not installed: not found, and no import
+
+    me = make_engine(embedder="auto").persona("main")
+    answer, written = me.recall("lisbon office"), me.memories.write("The terrace looks south.")
+
+    assert contents(answer) == ["The office is in Lisbon."]
+    for sentence in (answer.degraded, written.degraded):
+        assert "wordllama" in sentence
+    assert contents(me.recall("terrace")) == ["The terrace looks south."]
+    assert me.stats().memories == 2
+    with pytest.raises(ExtraMissing, match=r"memoranda\[local\]"):
+        make_engine(embedder="wordllama")
+
+
+def test_a_question_is_sent_to_the_embedder_without_its_secrets(make_engine):
+    embedder = CountingEmbedder(HashWords())
+    me = make_engine(embedder=embedder).persona("main")
+    secret = "ghp_" + "a1B2" * 9
+
+    me.recall(f"who uses the token {secret} in Lisbon?")
+
+    assert len(embedder.texts) == 1
+    assert "in Lisbon?" in embedder.texts[0]
+    assert secret not in embedder.texts[0]

@@ -6,13 +6,14 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import NullPool, create_engine, text
 
 from memoranda import MemoryEngine
-from memoranda.errors import MemorandaError, StoreUnavailable
+from memoranda.errors import MemorandaError, StoreError, StoreUnavailable
 from memoranda.testing import BrokenEmbedder, FrozenClock
 
 KILL_OTHERS = text(
@@ -250,6 +251,39 @@ def test_a_clock_that_goes_backwards_breaks_nothing(make_engine):
         me.memories.delete(second.id)
         assert me.recall("where does Ana live").abstained
         assert len(me.memories.history(second.id)) == 2
+
+
+RULES = {
+    "constraint": ["alter table memoranda.memories add constraint hosts check (content not like '%{word}%')"],
+    "trigger": [
+        "create function memoranda.refuse() returns trigger language plpgsql as"
+        " $$ begin raise exception 'refused: %', new.content; end $$",
+        "create trigger refuse before insert on memoranda.memories for each row"
+        " when (new.content like '%{word}%') execute function memoranda.refuse()",
+    ],
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
+def test_the_traceback_of_a_refused_write_shows_no_text(blank_postgres_url, rule, many):
+    word = f"abracadabra{2**70}"  # counted, so that no line of this file that a traceback shows has it either
+    with MemoryEngine(blank_postgres_url, embedder="hash/words") as engine:
+        engine.setup()
+        host = create_engine(blank_postgres_url, poolclass=NullPool)
+        with host.begin() as connection:
+            for statement in RULES[rule]:
+                connection.execute(text(statement.replace("{word}", word)))
+        me = engine.persona("main")
+        with pytest.raises(StoreError) as caught:
+            if many:
+                me.memories.write_many(["Harmless", f"It opens with {word}"])
+            else:
+                me.memories.write(f"It opens with {word}")
+        shown = "".join(traceback.format_exception(caught.value))
+        assert me.memories.list() == []
+    assert "StoreError" in shown
+    assert word not in shown
 
 
 def test_errors_carry_no_text_of_a_memory(make_engine):

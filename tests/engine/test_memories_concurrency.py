@@ -1,6 +1,7 @@
 """Many at once: one winner where there can be one, and nothing lost where all may win."""
 
 import asyncio
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -131,6 +132,19 @@ def test_writers_who_introduce_a_project_at_once_agree_on_its_spelling(doors, at
     answers = at_once(calls)
     assert not [answer for answer in answers if isinstance(answer, Exception)], answers
     assert len({written.memory.project for answer in answers for written in answer}) == 1
+
+
+def test_batches_that_introduce_the_same_projects_meet_without_a_deadlock(doors, at_once):
+    projects = [f"project-{n}" for n in range(24)]
+    calls = []
+    for n in range(4):
+        shuffled = random.Random(n).sample(projects, len(projects))
+        batch = [{"content": f"Note {n} of {project}.", "project": project} for project in shuffled]
+        calls.append((doors[n % 2].memories, "write_many", batch))
+    for _ in range(3):
+        answers = at_once(calls)
+        assert not [answer for answer in answers if isinstance(answer, Exception)], answers
+    assert doors[0].stats().memories == 4 * len(projects)
 
 
 def test_engines_that_open_a_new_file_at_once_all_work(backend, at_once, twin):

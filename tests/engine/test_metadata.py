@@ -228,3 +228,21 @@ def make_plain(make_engine):
 
     policies = Policies(dedupe=DedupePolicy(name="none"), redaction=RedactionPolicy(enabled=False))
     return make_engine(embedder="none").persona("main", preset=policies)
+
+
+@pytest.mark.parametrize("wrap", [lambda v: {"k": v}, lambda v: [v], lambda v: (v,)], ids=["dict", "list", "tuple"])
+def test_metadata_of_32_levels_goes_through_every_verb(me, wrap):
+    value: Any = "leaf"
+    for _ in range(31):
+        value = wrap(value)
+    deep = {"k": value}
+    old = me.memories.write("It is deep.", metadata=deep)
+
+    new = me.memories.supersede(old.id, "It is deeper.", metadata=deep)
+    me.memories.mark(new.id, "expired")
+    me.memories.delete(new.id)
+
+    assert [memory.metadata for memory in me.memories.history(old.id)] == [deep, deep]
+    assert me.memories.get(new.id).memory.status == "retracted"
+    with pytest.raises(InvalidInput, match="32"):
+        me.memories.write("It is too deep.", metadata={"k": deep})

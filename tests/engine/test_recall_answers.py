@@ -196,6 +196,19 @@ def test_below_the_floor_the_nearest_is_kept_apart(make_engine):
     assert order(answer.nearest) == ["far"]
 
 
+@pytest.mark.parametrize("embedder", ["hash/words", "none"])
+def test_statements_that_answer_nothing_are_no_answer(make_engine, embedder):
+    me = make_engine(preset="statements", embedder=embedder).persona("main")
+    for content in ("Ana prefers short answers.", "The automobile needs fuel.", "Rex is a dog."):
+        me.memories.write(content, about="everyone")
+
+    answer = me.recall("quarterly zeppelin voltage")
+
+    assert answer.abstained
+    assert answer.reason
+    assert len(answer) == 0
+
+
 def test_a_superseded_memory_never_appears(me):
     memory = me.memories.write("The office phone number is 100")
     for n in range(101, 106):

@@ -41,9 +41,7 @@ TABLE = [
     Case("bob", "ana", "private", True, False),
     Case("bob", None, "private", True, False),
     Case("bob", "ana", "project", True, True),
-    Case("bob", None, "project", True, True),
     Case("bob", "ana", "project", False, False),
-    Case("bob", None, "project", False, False),
 ]
 
 
@@ -70,6 +68,15 @@ def test_the_truth_table_of_readers_authors_and_members(engine):
         assert ids(reader.memories.history(row.id)) == expected, case
         assert ids(filter(None, [reader.memories.nearest("A beacon was lit.")])) == expected, case
         assert reader.stats().memories == len(expected), case
+
+
+@pytest.mark.behaviour("S20")
+def test_nobody_shares_with_a_project_unnamed(engine):
+    engine.persona("main", tenant="acme", user="bob").projects.add_member("apollo", "bob")
+    nobody = engine.persona("main", tenant="acme")
+    with pytest.raises(NotAllowed):
+        nobody.memories.write("A beacon was lit.", project="apollo", audience="project")
+    assert nobody.stats().memories == 0
 
 
 @pytest.mark.behaviour("S20")
@@ -273,7 +280,8 @@ class World:
         except NotAllowed:
             project = fields.get("project", asker.project)
             member = (asker.home, asker.persona, project, asker.user) in self.members
-            assert (asker.policy.author == "required" and not asker.user) or (asker.user and not member)
+            shared = fields["audience"] == "project"
+            assert (asker.policy.author == "required" and not asker.user) or (shared and not member)
             return
         assert (row.tenant, row.persona, row.author) == (asker.home, asker.persona, asker.author)
         self.rows[row.id] = row

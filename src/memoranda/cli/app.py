@@ -70,7 +70,8 @@ def _usage(error: Any) -> str:
     if "text" in takes and message.startswith("Got unexpected extra argument"):
         before = " ID" if "id" in takes else ""
         return f'The text came as several words: put it in quotes, {context.command_path}{before} "TEXT".{hint}'
-    if takes & {"text", "query"} and hasattr(error, "possibilities") and not error.possibilities:
+    option = getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
+    if option and takes & {"text", "query"} and (" " in option or not error.possibilities):
         what = "text" if "text" in takes else "question"
         hint = f" If a {what} begins with a dash, type -- before it.{hint}"
     return f"{message if message.endswith(('.', '?')) else f'{message}.'}{hint}"

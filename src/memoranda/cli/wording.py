@@ -4,13 +4,18 @@ import re
 
 from memoranda.errors import EmbedderMismatch, InvalidInput, MemorandaError, NotAllowed
 
-_MOMENT = "write a date or a moment such as 2026-03-12 or 2026-03-12T09:30:00+01:00"
 _PLAIN = (
-    (re.compile(r"(?:Input|Value) should be a (?:valid )?(?:datetime|date\b).*"), _MOMENT),
+    (re.compile(r"Input should be a valid date\b.*"), "write a date such as 2026-03-12"),
+    (
+        re.compile(r"Input should be a valid datetime\b.*"),
+        "write a date or a moment such as 2026-03-12 or 2026-03-12T09:30:00+01:00",
+    ),
     (
         re.compile(r"(?<=about: )String should match pattern .*"),
         "write everyone, person:NAME, agent:NAME or thread:NAME",
     ),
+    (re.compile(r"Input should be less than or equal to "), "must be at most "),
+    (re.compile(r"Input should be greater than or equal to "), "must be at least "),
     (re.compile(r"\b(?:Input|String) should "), "must "),
 )
 """The speech of the validator, and what stands for it; the fields keep their names, which are those of JSON rows."""
