@@ -43,18 +43,34 @@ def run(clean_environment, tmp_path, monkeypatch) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def spawn(tmp_path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a command as a process of its own in an empty folder; its standard streams are pipes."""
+def start(tmp_path) -> Callable[..., subprocess.Popen[str]]:
+    """Start a command as a process of its own in an empty folder; its standard streams are pipes."""
 
-    def start(*words: str, input: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def begin(*words: str, **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, "-m", "memoranda.cli", *words],
             cwd=tmp_path,
             env=_environment() | environment,
-            input=input,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             encoding="utf-8",
-            timeout=60,
         )
 
-    return start
+    return begin
+
+
+@pytest.fixture
+def spawn(start) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a command as `start` does, to its end."""
+
+    def finish(*words: str, input: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+        with start(*words, **environment) as process:
+            try:
+                stdout, stderr = process.communicate(input, timeout=120)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
+
+    return finish

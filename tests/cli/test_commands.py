@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from memoranda import MemoryEngine
+
 BACKENDS = pytest.mark.parametrize("backend", ["sqlite-file", "postgres"], indirect=True)
 
 
@@ -105,7 +107,9 @@ def test_pages_follow_each_other(answer):
 
 
 @BACKENDS
-def test_every_field_of_a_memory_can_be_given(answer):
+def test_every_field_of_a_memory_can_be_given(answer, backend):
+    with MemoryEngine(backend.url) as engine:
+        engine.persona("main", user="ana").projects.add_member("Reception", "ana")
     fields = {
         "type": "procedural",
         "category": "kitchen",
@@ -124,9 +128,10 @@ def test_every_field_of_a_memory_can_be_given(answer):
     }
     options = [part for name, value in fields.items() for part in (f"--{name.replace('_', '-')}", str(value))]
     origin = ["--source", "user_message", "--channel", "chat", "--excerpt", "tea, as ever"]
-    written = answer("write", "Boil, wait, pour.", "--core", "--metadata", '{"cups": [1, 2]}', *options, *origin)
+    metadata = ["--core", "--metadata", '{"cups": [1, 2]}']
+    written = answer("write", "Boil, wait, pour.", *metadata, *options, *origin, "--user", "ana")
 
-    record = answer("get", short_id(written))
+    record = answer("get", short_id(written), "--user", "ana")
 
     assert {name: record["memory"][name] for name in fields} == fields
     assert record["memory"]["core"] is True
@@ -161,6 +166,20 @@ def test_the_tables_are_upgraded_and_checked(memoranda, answer):
     assert memoranda("db", "check").stdout == f"up to date: {revision}\n"
 
 
+def test_a_file_that_is_not_there_has_no_tables_and_is_not_made(run, tmp_path):
+    place = ("--url", "sqlite:///later.db")
+
+    current = run("db", "current", "--json", *place)
+    assert (current.exit_code, json.loads(current.stdout)["revision"]) == (1, None)
+    check = run("db", "check", "--json", *place)
+    assert (check.exit_code, json.loads(check.stdout)["state"]) == (3, "missing")
+    assert run("db", "current").exit_code == 1
+    assert not list(tmp_path.iterdir())
+
+    assert run("db", "upgrade", *place).exit_code == 0
+    assert run("db", "check", *place).exit_code == 0
+
+
 def test_a_database_without_tables_is_said_to_have_none(run, blank_postgres_url):
     place = ("--url", blank_postgres_url)
 
@@ -170,7 +189,7 @@ def test_a_database_without_tables_is_said_to_have_none(run, blank_postgres_url)
     for command in (["recall", "tea"], ["write", "tea"], ["list"], ["stats"], ["get", "7k2m9xqa"]):
         result = run(*command, *place)
         assert (result.exit_code, result.stdout) == (3, "")
-        assert "memoranda db upgrade" in result.stderr
+        assert result.stderr == "error: The database has no Memoranda tables yet: run `memoranda db upgrade`.\n"
 
     assert run("db", "upgrade", *place).exit_code == 0
     assert run("db", "check", *place).exit_code == 0

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 
 import pytest
 
@@ -66,6 +67,7 @@ def test_a_missing_memory_cannot_be_changed(run, stored, command):
         ["recall", "tea", "--timezone", "Mars/Base"],
         ["list", "--order", "worst"],
         ["stats", "--user", " "],
+        ["stats", "--url", "notes.txt"],
         ["stats", "--url", "mysql://localhost/x"],
         ["write", "tea", "--preset", "ledger"],
         ["recall"],
@@ -81,6 +83,98 @@ def test_what_cannot_be_used_is_refused(run, stored, command):
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        (
+            ["recall", "tea", "--url", "foo.db"],
+            "the address of a file begins with sqlite:///: write sqlite:///foo.db",
+        ),
+        (
+            ["recall", "tea", "--url", f"ana:{SECRET}@localhost"],
+            "the address of a file begins with sqlite:///: write sqlite:///FILE",
+        ),
+        (
+            ["recall", "tea", "--url", f"postgresql://ana:{SECRET}@localhost:x:y/memories"],
+            "the database address cannot be read: write sqlite:///FILE or postgresql://USER@HOST/DATABASE",
+        ),
+        (
+            ["write", "hello", "world"],
+            'The text came as several words: put it in quotes, memoranda write "TEXT". Try: memoranda write --help',
+        ),
+        (
+            ["supersede", "7k2m9xqa", "hello", "world"],
+            'The text came as several words: put it in quotes, memoranda supersede ID "TEXT". '
+            "Try: memoranda supersede --help",
+        ),
+        (
+            ["write", "-5 degrees outside"],
+            "No such option: -5. If a text begins with a dash, type -- before it. Try: memoranda write --help",
+        ),
+        (["write", "tea", "--about", "ana"], "about: write everyone, person:NAME, agent:NAME or thread:NAME"),
+        (["write", "tea", "--day", "soon"], "day: write a date such as 2026-03-12"),
+        (
+            ["write", "tea", "--event-time", "2025-13-01"],
+            "event_time: write a date or a moment such as 2026-03-12 or 2026-03-12T09:30:00+01:00",
+        ),
+        (["recall", "tea", "--date", "tomorrow"], "date: write a date such as 2026-03-12"),
+        (["write", "tea", "--position", "-1"], "position: must be at least 0"),
+        (
+            ["write", "tea", "--audience", "all"],
+            "audience: must be 'private' or 'project'",
+        ),
+        (
+            ["write", "tea", "--preset", "ledger"],
+            "This preset records who wrote each memory: name the user with --user or MEMORANDA_USER.",
+        ),
+        (
+            ["recall", "tea", "--embedder", "none", "--embedder", "wordllama"],
+            "This store's vectors were made by 'hash/words@512'; 'wordllama@256' was given, and vectors of two "
+            "embedders cannot be compared: use --embedder hash/words, or leave --embedder and MEMORANDA_EMBEDDER out.",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_complaint_says_what_to_type_instead(run, stored, command, complaint):
+    result = run(*command)
+
+    assert (result.exit_code, result.stderr) == (2, f"error: {complaint}\n")
+
+
+def test_a_text_that_begins_with_a_dash_goes_behind_two(run):
+    assert run("write", "--importance", "7", "--", "-5 degrees outside").exit_code == 0
+
+
+IN_MEMORY = ["sqlite://", "sqlite:///", ":memory:", "sqlite:///:memory:", "sqlite:///file:a?mode=memory&uri=true"]
+
+
+@pytest.mark.parametrize("url", IN_MEMORY)
+@pytest.mark.parametrize("command", [["write", "tea"], ["recall", "tea"], ["db", "upgrade"]], ids=" ".join)
+def test_nothing_is_acknowledged_into_a_store_that_ends_with_the_command(run, command, url):
+    result = run(*command, "--url", url)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "sqlite:///FILE" in result.stderr
+
+
+def test_the_demo_may_run_in_memory(run):
+    assert run("demo", "--url", "sqlite://").exit_code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is another error there")
+@pytest.mark.parametrize("shape", [[], ["--json"]], ids=["table", "json"])
+def test_a_reader_that_leaves_early_is_not_nothing_found(start, run, shape):
+    rows = "\n".join(json.dumps(f"note {number} " + "of many words " * 20) for number in range(600))
+    run("write", "-", input=rows, MEMORANDA_EMBEDDER="none")
+
+    with start("list", "--limit", "600", *shape, COLUMNS="400") as process:
+        process.stdout.read(1)
+        process.stdout.close()
+        complaint = process.stderr.read()
+
+    assert (process.returncode, complaint) == (141, "")
 
 
 def test_a_replaced_memory_is_not_replaced_again(run, stored):
@@ -147,9 +241,17 @@ def test_errors_are_json_where_answers_are(run, closed_port):
     ],
     ids=" ".join,
 )
-def test_a_password_in_the_environment_is_never_printed(spawn, closed_port, command):
-    result = spawn(*command, MEMORANDA_URL=closed_port)
+def test_a_password_in_the_environment_is_never_printed(run, closed_port, command):
+    result = run(*command, MEMORANDA_URL=closed_port)
 
+    assert SECRET not in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_password_in_the_environment_is_not_left_in_what_a_process_prints(spawn, closed_port):
+    result = spawn("recall", "tea", MEMORANDA_URL=closed_port)
+
+    assert result.returncode == 3
     assert SECRET not in result.stdout + result.stderr
     assert "Traceback" not in result.stderr
 

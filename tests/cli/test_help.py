@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -50,30 +49,29 @@ def test_help_loads_neither_the_engine_nor_numpy():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_help_is_little_work():
-    def work():
+def test_help_is_less_work_than_loading_the_engine():
+    def work(*words):
         before = os.times()
-        subprocess.run([sys.executable, "-m", "memoranda.cli", "--help"], capture_output=True, check=True)
+        subprocess.run([sys.executable, *words], capture_output=True, check=True)
         after = os.times()
         return after.children_user + after.children_system - before.children_user - before.children_system
 
-    # Processor time, for a machine that tests is a busy one; the first run compiles.
-    assert min(work() for _ in range(3)) < 0.7
+    # Processor time of the same machine in the same minute, for one that tests is a busy one; the first run compiles.
+    helped = min(work("-m", "memoranda.cli", "--help") for _ in range(2))
+    assert helped < work("-c", "import memoranda.engine")
 
 
 def test_without_the_extra_the_command_says_what_to_install():
     script = "import sys; sys.modules['typer'] = None; import memoranda.cli; memoranda.cli.main()"
-    started = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
 
     assert done.returncode == 2
     assert 'pip install "memoranda[cli]"' in done.stderr
     assert "Traceback" not in done.stderr
-    assert time.perf_counter() - started < 20
 
 
-def test_output_is_utf_8_whatever_the_locale(spawn):
-    spawn("write", "東京は晴れです。")
+def test_output_is_utf_8_whatever_the_locale(run, spawn):
+    run("write", "東京は晴れです。")
 
     result = spawn("list", PYTHONIOENCODING="ascii", LC_ALL="C", PYTHONUTF8="0")
 

@@ -1,12 +1,13 @@
 """Memories from standard input."""
 
+import io
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.cli.rows import read_rows
+from memoranda.cli.rows import read_input, read_rows
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(),
@@ -44,7 +45,16 @@ def test_nothing_makes_the_reader_fail(text):
 
 @pytest.mark.parametrize(
     ("text", "rows", "line"),
-    [('"a"\nb', 1, 2), ('["a"\n"b"]', 1, 2), ('["a",\n', 1, 2), ('{"a":\n1', 0, 2), ("[" * 100_000, 0, 1)],
+    [
+        ('"a"\nb', 1, 2),
+        ('["a"\n"b"]', 1, 2),
+        ('["a",\n]', 1, 2),
+        ("[,]", 0, 1),
+        ('["a",,"b"]', 1, 1),
+        ('["a",\n', 1, 2),
+        ('{"a":\n1', 0, 2),
+        ("[" * 100_000, 0, 1),
+    ],
 )
 def test_what_is_wrong_is_found_with_its_line(text, rows, line):
     found, problem, place = read_rows(text)
@@ -57,7 +67,7 @@ def test_one_object_or_many_are_written_from_standard_input(run):
     assert run("write", "-", input='{"content": "Ana likes tea.", "importance": 9}').stdout.startswith("saved [")
     assert run("write", "-", input='["Bo likes tea.", {"content": "Cy likes tea."}]').stdout == "stored 2 memories\n"
     again = run("write", "-", input='"Bo likes tea."\n"Di likes tea."')
-    assert again.stdout == "stored 1 memories, 1 already there\n"
+    assert again.stdout == "stored 1 memory, 1 already there\n"
 
     listed = json.loads(run("list", "--json").stdout)["memories"]
     assert [memory["content"][:2] for memory in listed] == ["Di", "Cy", "Bo", "An"]
@@ -90,8 +100,7 @@ def test_a_bad_row_names_its_line_and_what_is_stored(run):
 
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: line 613: importance: Input should be less than or equal to 10. The 612 rows before it are stored: "
-        "go on from there.\n"
+        "error: line 613: importance: must be at most 10. The 612 rows before it are stored: go on from there.\n"
     )
     assert json.loads(run("stats", "--json").stdout)["memories"] == 612
 
@@ -126,6 +135,26 @@ def test_input_that_is_no_memory_is_refused(run, text, message):
 
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_trailing_comma_is_an_error(run):
+    result = run("write", "-", input='[{"content": "a"},]')
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(
+        "error: line 1: not JSON: Expecting value at column 19. The row before it is stored"
+    )
+
+
+def test_somebody_who_types_is_told_what_is_awaited(monkeypatch, capsys):
+    class Terminal(io.TextIOWrapper):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(io.BytesIO(b'"one"')))
+
+    assert read_input() == '"one"'
+    assert capsys.readouterr().err.startswith("reading JSON from standard input until Ctrl-")
 
 
 def test_an_empty_array_stores_nothing(run):

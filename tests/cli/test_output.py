@@ -38,6 +38,25 @@ def test_a_list_is_a_line_a_memory_cut_to_the_width(run, ids):
     assert second == f"{ids[1]}   2025-03-20   5     project    The March release went out on the 14th."
 
 
+@pytest.mark.parametrize(
+    ("width", "head"),
+    [
+        ("70", "id         day          imp   kind      memory"),
+        ("52", "id         day          kind"),
+        ("40", "id"),
+        ("24", "id"),
+    ],
+)
+def test_a_narrow_list_leaves_out_the_rest_before_the_text(run, ids, width, head):
+    first, _, memory = lines(run("list", COLUMNS=width))
+
+    assert first.startswith(head)
+    assert first.endswith("   memory")
+    assert "The March" in memory
+    assert "The March" in run("history", ids[0], COLUMNS="40").stdout
+    assert "The March" in run("recall", "March", "release", COLUMNS="40").stdout
+
+
 def test_a_hit_stands_with_its_confidence_and_reasons(run, ids):
     _, _, hit, *reasons = lines(run("recall", "when did the release go out"))
 
@@ -65,13 +84,13 @@ def test_get_wraps_the_text_and_cuts_nothing(run):
 
 def test_stats_are_numbers(run, ids):
     assert lines(run("stats")) == [
-        "memories          2",
-        "by status         active 1, superseded 1",
-        "by type           semantic 2",
-        "by category       project 2",
-        "found by meaning  2",
-        "days              2025-03-12 to 2025-03-20",
-        "embedder          hash/words@512",
+        "memories      2",
+        "by status     active 1, superseded 1",
+        "by type       semantic 2",
+        "by category   project 2",
+        "with vectors  2",
+        "days          2025-03-12 to 2025-03-20",
+        "embedder      hash/words@512",
     ]
 
 

@@ -5,6 +5,7 @@ import contextvars
 import sqlite3
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,7 @@ async def test_a_call_cancelled_while_it_embeds_stores_nothing(backend):
     async with MemoryEngine(backend.url, embedder=gate) as engine:
         me = engine.persona("main")
         me.memories.write("Lisbon 0")
+        tasks: list[asyncio.Task[Any]]
         tasks = [asyncio.create_task(me.memories.awrite(f"Lisbon {n}")) for n in range(1, 9)]
         tasks += [asyncio.create_task(me.arecall(f"lisbon {n}")) for n in range(4)]
         await until(lambda: gate.waiting == 12)
@@ -179,8 +181,8 @@ async def test_a_loop_is_never_held_up(tmp_path):
             writes = (me.memories.awrite(f"Letter {turn}.{n} arrived in Porto") for n in range(10))
             await asyncio.gather(*writes, *(me.arecall(f"parcel {n}") for n in range(10)))
 
-        # A busy machine may pause any process: the best of some tries says what the engine does, and the pause of a loop
-        # that only waits says what the machine does.
+        # A busy machine may pause any process: the best of some tries says what the engine does, and the pause of a
+        # loop that only waits says what the machine does.
         pauses, idle = [], []
         for turn in range(8):
             pauses.append(await longest_pause(work(turn)))

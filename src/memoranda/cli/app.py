@@ -63,7 +63,7 @@ def _discard_output() -> None:
 
 def _usage(error: Any) -> str:
     """Return what is wrong with a command line, and what to type instead."""
-    context = getattr(error, "ctx", None)
+    context: Any = getattr(error, "ctx", None)
     hint = f" Try: {context.command_path} --help" if context else ""
     message: str = error.format_message()
     takes = {parameter.name for parameter in context.command.params} if context else set()

@@ -5,10 +5,6 @@ computed by the engine while you watch; nothing is prepared but the questions.
 """
 
 import json
-import os
-import shlex
-import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +19,7 @@ import typer
 
 from memoranda.cli import output
 from memoranda.cli.exits import DONE
+from memoranda.cli.next_steps import next_steps
 from memoranda.cli.options import Embedder, Json, Schema, Store, address, command
 from memoranda.errors import InvalidInput
 
@@ -210,49 +207,6 @@ class Stage:
         )
 
 
-def _program() -> str:
-    """Return what somebody types to run this command again, in this folder."""
-    if shutil.which("memoranda"):
-        return "memoranda"
-    running = Path(sys.argv[0])
-    if running.stem == "memoranda":
-        return shlex.quote(_from_here(running))
-    return f"{shlex.quote(_from_here(Path(sys.executable)))} -m memoranda.cli"
-
-
-def _from_here(path: Path) -> str:
-    path, here = path.absolute(), Path.cwd()
-    if not path.is_relative_to(here):
-        return str(path)
-    below = path.relative_to(here)
-    return str(below) if len(below.parts) > 1 else f".{os.sep}{below}"
-
-
-def _next_steps(kept: Path | None, store: Store, *, named: bool) -> list[str]:
-    """Return commands that can be typed as they stand.
-
-    Args:
-        kept: The file that keeps the story, if any.
-        store: Where it was told.
-        named: Whether that is an address of the user's own, which may hold a password and is not repeated.
-    """
-    program = _program()
-    lines = [] if kept or named else [f"{program} demo --keep heron.db"]
-    place = "--url " + shlex.quote(f"sqlite:///{kept or 'heron.db'}")
-    if named:
-        place = f'--url "$MEMORANDA_URL" --persona {shlex.quote(store.persona)}'
-        place += "" if store.schema == "memoranda" else f" --schema {shlex.quote(store.schema)}"
-    elif store.persona != "main":
-        place += f" --persona {shlex.quote(store.persona)}"
-        lines = [f"{line} --persona {shlex.quote(store.persona)}" for line in lines]
-    return [
-        *lines,
-        f'{program} recall "who paid for the damage?" {place}',
-        f"{program} list --date 2025-02-24 {place}",
-        f'{program} write "The first thing to remember." && {program} recall "what is there to remember?"',
-    ]
-
-
 # -- the command
 
 
@@ -303,10 +257,11 @@ def demo(
             as_json=as_json,
         )
         with store.opened(create=True) as handle:
-            if held := handle.stats().memories:
+            if number := handle.stats().memories:
+                held = output.counted(number, "memory", "memories")
                 raise InvalidInput(
-                    f"the persona {name!r} holds {output.counted(held, 'memory', 'memories')} already: the demo wants an empty one, name another "
-                    "with --persona",
+                    f"the persona {name!r} holds {held} already: the demo wants an empty one, name another with "
+                    "--persona",
                     field="persona",
                 )
             if as_json:
@@ -319,7 +274,7 @@ def demo(
                 stage.show(scene)
     where = ", with your address in MEMORANDA_URL" if url else ""
     console.print(f"\nAll of it took {time.perf_counter() - started:.1f} s. What to type next{where}:\n")
-    for line in _next_steps(keep, store, named=bool(url)):
+    for line in next_steps(keep, store, named=bool(url)):
         console.print(output.styled(f"  {line}", "bold"), soft_wrap=True)
     return DONE
 

@@ -21,9 +21,13 @@ _PLAIN = (
 """The speech of the validator, and what stands for it; the fields keep their names, which are those of JSON rows."""
 
 
+_PYTHON = re.compile(r" or (?:call )?`MemoryEngine\.setup\(\)`(?: once)?")
+"""The second half of a remedy whose first half is a command."""
+
+
 def sentence(error: MemorandaError) -> str:
     """Return the message of an error, its remedy one that can be typed."""
-    text = str(error)
+    text = _PYTHON.sub("", str(error))
     if isinstance(error, EmbedderMismatch):
         return (
             f"This store's vectors were made by {error.stored!r}; {error.given!r} was given, and vectors of two "

@@ -68,8 +68,8 @@ class PostgresUnavailable(RuntimeError):
 class PostgresServer:
     """A server whose data, log and socket live in `folder`; several processes may hold an object for the same one.
 
-    Only `start` needs the wheel. `stop` ends the process that this folder names as its own, and nothing else: a pid
-    file that a killed server left behind, and whose number another process may have by now, is removed and not believed.
+    Only `start` needs the wheel. `stop` ends the process that this folder names as its own, and nothing else. A pid file
+    that a killed server left behind is removed and not believed: another process may have its number by now.
     """
 
     def __init__(self, folder: Path, *, wheel: str | None = None, settings: Mapping[str, str] | None = None) -> None:
