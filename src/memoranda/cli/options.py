@@ -120,15 +120,9 @@ def address(url: str | None, *, in_memory: bool = False) -> str | None:
 
 
 def _is_in_memory(url: str) -> bool:
-    from memoranda.db.dialects import parse_url
+    from memoranda.db import dialects
 
-    if url == ":memory:":
-        return True
-    parsed = parse_url(url)
-    file = parsed.database or ""
-    return parsed.get_backend_name() == "sqlite" and (
-        not file or ":memory:" in file or "mode=memory" in file or parsed.query.get("mode") == "memory"
-    )
+    return url == ":memory:" or dialects.in_memory(dialects.parse_url(url))
 
 
 def store(

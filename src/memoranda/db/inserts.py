@@ -4,11 +4,13 @@ SQLAlchemy compiles an insert and says how each value goes to the driver; that i
 for every row costs three times what the database does with it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DBAPIError
 
 if TYPE_CHECKING:
     from memoranda.db.dialects.base import Dialect
@@ -33,6 +35,24 @@ class _Prepared:
         return tuple(values) if self.positional else dict(zip(self.names, values, strict=True))
 
 
+@contextmanager
+def driving(conn: Connection) -> Iterator[Any]:
+    """Give the driver's own cursor, and turn its errors into SQLAlchemy's, without the parameters."""
+    dbapi = conn.dialect.loaded_dbapi
+    cursor = conn.connection.cursor()
+    try:
+        yield cursor
+    except dbapi.Error as error:
+        lost = conn.dialect.is_disconnect(error, conn.connection.dbapi_connection, cursor)
+        if lost:
+            conn.invalidate(error)
+        raise DBAPIError.instance(
+            "INSERT", None, error, dbapi.Error, hide_parameters=True, connection_invalidated=lost, dialect=conn.dialect
+        ) from error
+    finally:
+        cursor.close()
+
+
 class Inserts:
     """The inserts of one store, each prepared when it is first used."""
 
@@ -55,7 +75,12 @@ class Inserts:
         if prepared is None:
             prepared = self._prepared[key] = self._prepare(conn, table, tuple(rows[0]), skip_conflicts)
         parameters = [prepared.parameters(row) for row in rows]
-        return conn.exec_driver_sql(prepared.statement, parameters if len(parameters) > 1 else parameters[0]).rowcount
+        with driving(conn) as cursor:
+            if len(parameters) > 1:
+                cursor.executemany(prepared.statement, parameters)
+            else:
+                cursor.execute(prepared.statement, parameters[0])
+            return int(cursor.rowcount)
 
     def _prepare(self, conn: Connection, table: Table, names: tuple[str, ...], skip_conflicts: bool) -> _Prepared:
         insert = self._dialect.insert(table)

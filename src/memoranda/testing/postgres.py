@@ -68,8 +68,8 @@ class PostgresUnavailable(RuntimeError):
 class PostgresServer:
     """A server whose data, log and socket live in `folder`; several processes may hold an object for the same one.
 
-    Only `start` needs the wheel. `stop` ends the process that this folder names as its own, and nothing else. A pid file
-    that a killed server left behind is removed and not believed: another process may have its number by now.
+    Only `start` needs the wheel. `stop` ends the process that this folder names as its own, and nothing else. The pid
+    file that a killed server left behind is removed and not believed: another process may have its number by now.
     """
 
     def __init__(self, folder: Path, *, wheel: str | None = None, settings: Mapping[str, str] | None = None) -> None:
@@ -170,7 +170,9 @@ class PostgresServer:
 
     def _forget_killed(self) -> None:
         if self.pid is None:
-            self._pid_file.unlink(missing_ok=True)
+            # Postgres itself believes both files for as long as there is a process of that number.
+            for path in (self._pid_file, *self.folder.glob(".s.PGSQL.*.lock")):
+                path.unlink(missing_ok=True)
 
     def _await_ready(self, process: subprocess.Popen[Any]) -> None:
         deadline = time.monotonic() + 60
@@ -252,9 +254,7 @@ def temporary_server(
 
 
 def _arguments(pid: int) -> str:
-    """Return the command line of a process, "" when it has ended."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)  # a child of ours that was killed stays in the table until it is asked for
+    """Return the command line of a process, without it when it has ended, even if nobody has waited for it yet."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:  # it has ended, or this is not Linux

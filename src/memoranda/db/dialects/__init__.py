@@ -38,6 +38,14 @@ def parse_url(text: str) -> URL:
     return url.set(drivername=wanted)
 
 
+def in_memory(url: URL) -> bool:
+    """Say whether a database lives in this process's memory and ends with it."""
+    file = url.database or ""
+    return url.get_backend_name() == "sqlite" and (
+        not file or ":memory:" in file or "mode=memory" in file or url.query.get("mode") == "memory"
+    )
+
+
 def dialect_for(backend: str, *, schema: str) -> "Dialect":
     """Return the dialect of a database by SQLAlchemy's name for it.
 

@@ -45,8 +45,10 @@ from sqlalchemy.pool import QueuePool, SingletonThreadPool, StaticPool
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from memoranda.db.dialects import in_memory
 from memoranda.db.dialects.base import EngineOptions, TextQuestion, Upsert, VectorQuestion
 from memoranda.db.dialects.sqlite_vectors import VectorCache, unit
+from memoranda.db.inserts import driving
 from memoranda.errors import ConfigurationError, PermissionMissing, StoreBusy, StoreError, StoreUnavailable
 from memoranda.ranking.evidence import K1, B
 
@@ -74,6 +76,7 @@ _SHARES = {  # of the rows that are left, how many share one value of the column
     "session": 0.001,
     "project_key": 0.01,
 }
+_CACHE_KIB = 16_384  # a connection; SQLite's 2 MB are too small for the indexes of some thousand memories
 _CHECKPOINT_PAGES = 4000  # 16 MB: a memory touches some twenty pages, and every checkpoint waits for the disk
 
 
@@ -113,7 +116,7 @@ class SqliteDialect:
         if sqlite3.sqlite_version_info < _LEAST_VERSION:
             raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} is too old: version 3.35 or newer is needed")
         arguments = {"check_same_thread": False, "timeout": options.timeout}
-        if _in_memory(url):
+        if in_memory(url):
             engine = create_engine(url, poolclass=StaticPool, connect_args=arguments, hide_parameters=True)
         else:
             engine = create_engine(
@@ -123,6 +126,7 @@ class SqliteDialect:
                 max_overflow=0,
                 pool_timeout=options.timeout,
                 pool_use_lifo=True,
+                pool_reset_on_return=None,  # every transaction ends with its block
                 connect_args=arguments,
                 hide_parameters=True,
             )
@@ -135,6 +139,7 @@ class SqliteDialect:
                 f"synchronous = {options.synchronous.upper()}",
                 "foreign_keys = ON",
                 f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
+                f"cache_size = -{_CACHE_KIB}",
             ):
                 connection.execute(f"PRAGMA {pragma}").close()
 
@@ -142,7 +147,7 @@ class SqliteDialect:
 
     def adopt(self, engine: Engine) -> None:
         """Leave a caller's engine as it is; of one connection for everybody our transactions would end the caller's."""
-        if _in_memory(engine.url) or isinstance(engine.pool, StaticPool | SingletonThreadPool):
+        if in_memory(engine.url) or isinstance(engine.pool, StaticPool | SingletonThreadPool):
             raise ConfigurationError(
                 "an engine on a database in memory, or with a single connection, cannot be shared: give the address "
                 "sqlite:// instead of a StaticPool, or an engine on a file"
@@ -151,9 +156,7 @@ class SqliteDialect:
     def is_absent(self, url: URL) -> bool:
         """Look for the file."""
         return (
-            not _in_memory(url)
-            and not (url.database or "").startswith("file:")
-            and not Path(str(url.database)).exists()
+            not in_memory(url) and not (url.database or "").startswith("file:") and not Path(str(url.database)).exists()
         )
 
     def begin(self, conn: Connection, *, write: bool) -> None:
@@ -164,7 +167,8 @@ class SqliteDialect:
         if driver.in_transaction and write:
             conn.exec_driver_sql("ROLLBACK")
         if not driver.in_transaction:
-            conn.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+            with driving(conn) as cursor:
+                cursor.execute("BEGIN IMMEDIATE" if write else "BEGIN")
 
     def after_fork(self) -> None:
         """Begin with no vectors in memory, and with locks that nobody holds."""
@@ -172,7 +176,7 @@ class SqliteDialect:
 
     def serial(self, engine: Engine) -> Literal["all", "writes", "none"]:
         """Share the one connection of a store in memory; queue up writes, for waiting in SQLite is a poll."""
-        return "all" if isinstance(engine.pool, StaticPool) or _in_memory(engine.url) else "writes"
+        return "all" if isinstance(engine.pool, StaticPool) or in_memory(engine.url) else "writes"
 
     def translate(self, error: DBAPIError) -> StoreError | None:
         """Read the error's code."""
@@ -222,7 +226,8 @@ class SqliteDialect:
         add = f"INSERT INTO {name}_fts(rowid, {columns}) VALUES (new.n, {new});"
         op.execute(
             f"CREATE VIRTUAL TABLE {name}_fts USING fts5({columns}, "
-            f"content='{name}', content_rowid='n', tokenize='ascii')"
+            # Only whether a row says a term is asked here: no positions, no lengths, and half the pages of a write.
+            f"content='{name}', content_rowid='n', tokenize='ascii', detail='column', columnsize=0)"
         )
         op.execute(f"CREATE TRIGGER {name}_fts_insert AFTER INSERT ON {name} BEGIN {add} END")
         op.execute(f"CREATE TRIGGER {name}_fts_delete AFTER DELETE ON {name} BEGIN {remove} END")
@@ -424,12 +429,3 @@ def _json_rows(values: Sequence[Any]) -> TableValuedAlias:
 
 def _listed(values: Sequence[str]) -> Select[Any]:
     return select(_json_rows(values).c.value)
-
-
-def _in_memory(url: URL) -> bool:
-    return (
-        not url.database
-        or url.database == ":memory:"
-        or "mode=memory" in url.database
-        or url.query.get("mode") == "memory"
-    )
