@@ -54,12 +54,12 @@ def test_the_commands_of_the_readme_run_in_order(tmp_path, monkeypatch):
     section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Command line")[2]
     block = re.search(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert block
-    seen, short_id = [], None
+    seen, short_id = [], ""
     for line in block[1].splitlines():
         program, verb, *words = shlex.split(line, comments=True)
         if program != "memoranda" or verb not in ("write", "recall", "supersede", "history"):
             continue
-        source = None
+        source: bytes | None = None
         if "<" in words:
             source = Path(words[words.index("<") + 1]).read_bytes()
             words = words[: words.index("<")]
