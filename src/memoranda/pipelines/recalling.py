@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -14,14 +14,13 @@ from memoranda.db.schema import Tables
 from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, read, write
 from memoranda.errors import InvalidInput, StoreError
+from memoranda.filters import Filters
 from memoranda.pipelines.context import Context, opened, vectors_of
 from memoranda.policies import FloorPolicy, RankingPolicy
+from memoranda.protocols import Purpose
 from memoranda.ranking import Scored, floor_for, rank
 from memoranda.records import Hit, Memory, Recall
 from memoranda.text import clean, words
-
-if TYPE_CHECKING:
-    from memoranda.effects import VectorList
 
 LIMIT = 1000
 """The most hits a recall or a list returns."""
@@ -54,14 +53,28 @@ def recall(context: Context, query: str, limit: int | None, fields: Mapping[str,
         raise InvalidInput("query must be a string", field="query")
     wanted = checked_limit(limit, context.policies.limit)
     filters = filtering.check(fields, context.zone, project=context.scope.project)
-    setting, text = context.setting(), hidden(clean(query)[:_LONGEST_QUESTION], context.policies)
-    yield from opened(context)
-    vectors: VectorList | list[None] = [None]
-    why: str | None = None
-    if text.strip():
-        vectors, why = yield from vectors_of(context, [text], "query")
+    setting = context.setting()
+    question, why = yield from _asked(
+        context, setting, query, "query", _proposing(context.policies.ranking, wanted), filters
+    )
     degraded = _BY_WORDS_ONLY.format(why) if why else None
-    vector = vectors[0]
+    if not question.terms and question.vector is None:
+        return Recall(abstained=True, reason=_NOTHING_ASKED, degraded=degraded)
+    answer = yield from read(_answered, question, setting, context.space.name, wanted)
+    if context.policies.write.track_access and answer.hits and not filters.include_inactive:
+        degraded = (yield from _count(setting, answer.hits)) or degraded
+    return replace(answer, degraded=degraded)
+
+
+def _asked(
+    context: Context, setting: Setting, said: str, purpose: Purpose, ranking: RankingPolicy, filters: Filters
+) -> Steps[tuple[Question, str | None]]:
+    """Return what was asked as the database takes it, and why there is no vector if there should be one."""
+    text = hidden(clean(said)[:_LONGEST_QUESTION], context.policies)
+    yield from opened(context)
+    vector, why = None, None
+    if text.strip():
+        [vector], why = yield from vectors_of(context, [text], purpose)
     question = Question(
         text=text,
         terms=tuple(context.tokenizer.query_terms(text)),
@@ -70,16 +83,11 @@ def recall(context: Context, query: str, limit: int | None, fields: Mapping[str,
         model=context.space.model,
         scope=context.scope,
         visibility=context.policies.visibility,
-        ranking=_proposing(context.policies.ranking, wanted),
+        ranking=ranking,
         filters=filters,
         now=setting.now,
     )
-    if not question.terms and question.vector is None:
-        return Recall(abstained=True, reason=_NOTHING_ASKED, degraded=degraded)
-    answer = yield from read(_answered, question, setting, context.space.name, wanted)
-    if context.policies.write.track_access and answer.hits and not filters.include_inactive:
-        degraded = (yield from _count(setting, answer.hits)) or degraded
-    return replace(answer, degraded=degraded)
+    return question, why
 
 
 def _proposing(policy: RankingPolicy, limit: int) -> RankingPolicy:
@@ -149,23 +157,9 @@ def nearest(context: Context, content: str, project: str | None) -> Steps[Hit | 
     """Return the one memory that means most nearly the same, pages left out; None when there is none."""
     if not isinstance(content, str) or not content.strip():
         raise InvalidInput("content must be a string that is not empty", field="content")
-    setting, text = context.setting(), hidden(clean(content)[:_LONGEST_QUESTION], context.policies)
-    yield from opened(context)
-    [vector], _ = yield from vectors_of(context, [text], "text")
-    question = Question(
-        text=text,
-        terms=tuple(context.tokenizer.query_terms(text)),
-        words=words(text),
-        vector=vector if vector is not None and vector.any() else None,
-        model=context.space.model,
-        scope=context.scope,
-        visibility=context.policies.visibility,
-        ranking=RankingPolicy(name="overlap", candidates=16, neighbours=0),
-        filters=replace(
-            filtering.check({"project": project}, context.zone, project=context.scope.project), pages=False
-        ),
-        now=setting.now,
-    )
+    filters = filtering.check({"project": project}, context.zone, project=context.scope.project)
+    ranking, setting = RankingPolicy(name="overlap", candidates=16, neighbours=0), context.setting()
+    question, _ = yield from _asked(context, setting, content, "text", ranking, replace(filters, pages=False))
     unbound = replace(setting, policies=replace(setting.policies, floor=FloorPolicy(enabled=False)))
     answer = yield from read(_answered, question, unbound, context.space.name, 1)
     return answer.hits[0] if answer.hits else None
