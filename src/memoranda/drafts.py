@@ -139,6 +139,8 @@ def check(content: object, fields: Mapping[str, Any], *, index: int | None = Non
             field="content",
             index=index,
         )
+    if not fields:
+        return text, {}
     try:
         parsed = _FIELDS.validate_python({k: v if k == "metadata" else _cleaned(v) for k, v in fields.items()})
         if "metadata" in parsed:

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 
 from memoranda.errors import InvalidInput
@@ -119,6 +120,7 @@ def project_cell(tenant: str, persona: str, project: str) -> str:
     return _cell("project", tenant, persona, project)
 
 
+@lru_cache(maxsize=4096)
 def _cell(*parts: str) -> str:
     # 80 bits: a clash would only cost a wasted look at a row, for the predicate decides what is seen.
     return "c" + sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:20]

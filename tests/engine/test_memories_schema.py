@@ -146,14 +146,14 @@ def test_the_indexes_of_memories_start_with_tenant_and_persona(raw):
     }
     expected = {
         ("author", "status", "length"),
-        ("importance", "created_at"),
         ("created_at",),
         ("day",),
-        ("status", "type"),
         ("project_key",),
         ("superseded_by",),
         ("session", "position"),
     }
+    if raw.schema:  # on SQLite these two cost more at every write than they save
+        expected |= {("importance", "created_at"), ("status", "type")}
     assert found == {("tenant", "persona", *columns) for columns in expected}
 
 

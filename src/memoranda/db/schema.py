@@ -1,8 +1,8 @@
 """The tables, declared once.
 
-A store's tables differ by database in three ways only, and the dialect supplies them: their names, their row keys and
-the columns and indexes of full text. Every unique key and every btree index starts with tenant and persona, so that the
-schema can be distributed by hash on the tenant as it is.
+A store's tables differ by database in a few ways only, and the dialect supplies them: their names, their row keys, the
+columns and indexes of full text, and the indexes that pay on one of them only. Every unique key and every btree index
+starts with tenant and persona, so that the schema can be distributed by hash on the tenant as it is.
 """
 
 from dataclasses import dataclass
@@ -146,10 +146,11 @@ def declare(dialect: "Dialect") -> Tables:
     )
     c = memories.c
     Index(None, c.tenant, c.persona, c.author, c.status, c.length)
-    Index(None, c.tenant, c.persona, c.importance, c.created_at)
     Index(None, c.tenant, c.persona, c.created_at)
     Index(None, c.tenant, c.persona, c.day)
-    Index(None, c.tenant, c.persona, c.status, c.type)
+    if dialect.wide_indexes:
+        Index(None, c.tenant, c.persona, c.importance, c.created_at)
+        Index(None, c.tenant, c.persona, c.status, c.type)
     for column, condition in (
         (c.project_key, "project_key <> ''"),
         (c.superseded_by, "superseded_by IS NOT NULL"),

@@ -78,6 +78,8 @@ class Dialect(Protocol):
     """The schema the tables live in, where the database has schemas."""
     prefix: str
     """What every table's name begins with."""
+    wide_indexes: bool
+    """Whether indexes for orders that are rarely asked for are worth what they cost every write."""
 
     # -- connections
 

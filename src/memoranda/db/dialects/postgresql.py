@@ -101,6 +101,7 @@ class PostgresqlDialect:
 
     name = "postgresql"
     prefix = ""
+    wide_indexes = True
 
     def __init__(self, schema: str) -> None:
         """Keep the schema's name."""

@@ -77,7 +77,8 @@ _SHARES = {  # of the rows that are left, how many share one value of the column
     "project_key": 0.01,
 }
 _CACHE_KIB = 16_384  # a connection; SQLite's 2 MB are too small for the indexes of some thousand memories
-_CHECKPOINT_PAGES = 4000  # 16 MB: a memory touches some twenty pages, and every checkpoint waits for the disk
+_PAGE_BYTES = 2048  # a memory touches two dozen pages, and each is logged whole: a tenth faster than 4,096
+_CHECKPOINT_PAGES = 8000  # 16 MB: every checkpoint waits for the disk
 
 
 class PackedVector(TypeDecorator["NDArray[np.float32]"]):
@@ -101,6 +102,7 @@ class SqliteDialect:
     name = "sqlite"
     schema: str | None = None
     prefix = "memoranda_"
+    wide_indexes = False  # two of them cost a sixth of a write; one persona's rows are sorted in memory instead
 
     def __init__(self) -> None:
         """Begin with no vectors in memory."""
@@ -135,6 +137,7 @@ class SqliteDialect:
         def _prepare(connection: sqlite3.Connection, _: object) -> None:
             connection.isolation_level = None  # every BEGIN is ours
             for pragma in (
+                f"page_size = {_PAGE_BYTES}",  # of a new file; one that is there keeps its own
                 "journal_mode = WAL",
                 f"synchronous = {options.synchronous.upper()}",
                 "foreign_keys = ON",

@@ -110,10 +110,11 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         Unique("tenant", "persona", "dedupe_key", name=op.f(f"uq_{prefix}memories_tenant_persona_dedupe_key")),
     )
     index("memories", "tenant", "persona", "author", "status", "length")
-    index("memories", "tenant", "persona", "importance", "created_at")
     index("memories", "tenant", "persona", "created_at")
     index("memories", "tenant", "persona", "day")
-    index("memories", "tenant", "persona", "status", "type")
+    if dialect.wide_indexes:
+        index("memories", "tenant", "persona", "importance", "created_at")
+        index("memories", "tenant", "persona", "status", "type")
     index("memories", "tenant", "persona", "project_key", where="project_key <> ''")
     index("memories", "tenant", "persona", "superseded_by", where="superseded_by IS NOT NULL")
     index("memories", "tenant", "persona", "session", "position", where="session <> ''")
