@@ -58,13 +58,15 @@ Steps: TypeAlias = Generator[Effect, Any, T]
 
 def read(fn: Callable[Concatenate[Connection, Tables, P], T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
     """Ask for a function that only reads to be run, and return what it returns."""
-    assert not kwargs
+    if kwargs:
+        raise TypeError("effects take their arguments by position")
     return cast(T, (yield Transact(fn, args, write=False)))
 
 
 def write(fn: Callable[Concatenate[Connection, Tables, P], T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
     """Ask for a function to be run in a transaction of its own, and return what it returns."""
-    assert not kwargs
+    if kwargs:
+        raise TypeError("effects take their arguments by position")
     return cast(T, (yield Transact(fn, args, write=True)))
 
 
@@ -75,7 +77,8 @@ def embed(texts: Sequence[str], purpose: Purpose) -> "Steps[VectorList]":
 
 def compute(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
     """Ask for a pure function to be called, and return what it returns."""
-    assert not kwargs
+    if kwargs:
+        raise TypeError("effects take their arguments by position")
     return cast(T, (yield Compute(fn, args)))
 
 

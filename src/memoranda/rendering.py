@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from memoranda.records import Hit, Memory, MemoryRecord, Recall, Written
+from memoranda.records import Memory, MemoryRecord, Recall, Written
 
 NOTHING_FOUND = "(no memories found)"
 _EXCERPT = 120
@@ -58,12 +58,6 @@ def written_line(written: Written) -> str:
     """Return the sentence that answers a write."""
     done = f"saved [{written.short_id}]" if written.created else f"already there [{written.short_id}]"
     return f"{done}, superseded [{written.superseded.short_id}]" if written.superseded else done
-
-
-def hit_line(hit: Hit) -> str:
-    """Return a hit's line with its confidence and reasons behind it."""
-    why = f" <- {hit.confidence:.2f}: {'; '.join(hit.reasons)}" if hit.reasons else ""
-    return f"{hit}{why}"
 
 
 def recall_lines(recall: Recall) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.records import Hit, Memory, MemoryRecord, Recall, Source, Written
-from memoranda.rendering import hit_line, memory_line, one_line, recall_lines, record_lines, written_line
+from memoranda.rendering import memory_line, one_line, recall_lines, record_lines, written_line
 
 MOMENT = datetime(2026, 5, 8, 12, tzinfo=UTC)
 MEMORY = Memory(
@@ -103,13 +103,6 @@ def test_a_write_answers_in_a_sentence():
     assert written_line(Written(memory=MEMORY, created=True)) == "saved [abcdefgh]"
     assert written_line(Written(memory=MEMORY, created=False)) == "already there [abcdefgh]"
     assert str(Written(memory=MEMORY, created=True, superseded=OTHER)) == "saved [abcdefgh], superseded [stuvwxyz]"
-
-
-def test_a_hit_says_why():
-    hit = Hit(memory=MEMORY, score=1.0, confidence=0.876, reasons=("says the word launch", "is near in meaning (0.40)"))
-    assert str(hit) == memory_line(MEMORY)
-    assert hit_line(hit) == f"{memory_line(MEMORY)} <- 0.88: says the word launch; is near in meaning (0.40)"
-    assert hit_line(Hit(memory=MEMORY, score=1.0, confidence=0.5)) == memory_line(MEMORY)
 
 
 def test_a_recall_lists_its_hits_or_says_why_there_are_none():

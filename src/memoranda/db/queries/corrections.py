@@ -71,8 +71,9 @@ def supersede(
 ) -> tuple[Memory, bool, Memory]:
     """Store what replaces a memory and close the old one's window, which stays in the history.
 
-    The new memory inherits what the caller leaves out: type, category, importance, project, audience and subject, and
-    in any case the space. The old one holds until the new one begins: its `valid_from`, else its event time, else now.
+    The new memory inherits what the caller leaves out: type, category, importance, core, project, audience and subject,
+    and in any case the space. The old one holds until the new one begins: its `valid_from`, else its event time, at the
+    latest now.
 
     Returns:
         The new memory, whether it was stored by this call, and the old one as it is now.
