@@ -29,7 +29,7 @@ class _Prepared:
 
     def parameters(self, row: Mapping[str, Any]) -> Any:
         values = [
-            row[name] if process is None else process(row[name])
+            value if (value := row[name]) is None or process is None else process(value)
             for name, process in zip(self.names, self.processors, strict=True)
         ]
         return tuple(values) if self.positional else dict(zip(self.names, values, strict=True))

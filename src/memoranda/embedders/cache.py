@@ -62,39 +62,42 @@ class CachedEmbedder:
             EmbedderUnavailable: the embedder failed, or gave too few vectors or numbers that are not finite.
             ConfigurationError: the vectors have another length than the embedder declares.
         """
-        known, missing = self._look_up(texts, purpose)
+        keys = self._keys(texts, purpose)
+        known, missing = self._look_up(keys)
         if missing:
             try:
                 fresh = self.embedder.embed([text for _, text in missing], purpose)
             except Exception as exc:
                 raise self._failed(exc) from exc
             self._remember(known, missing, fresh)
-        return self._rows(texts, purpose, known)
+        return self._rows(keys, known)
 
     async def aembed(self, texts: Sequence[str], purpose: Purpose = "text") -> NDArray[np.float32]:
         """Do the same as `embed`, with the embedder's `aembed`."""
-        known, missing = self._look_up(texts, purpose)
+        keys = self._keys(texts, purpose)
+        known, missing = self._look_up(keys)
         if missing:
             try:
                 fresh = await self.embedder.aembed([text for _, text in missing], purpose)
             except Exception as exc:
                 raise self._failed(exc) from exc
             self._remember(known, missing, fresh)
-        return self._rows(texts, purpose, known)
+        return self._rows(keys, known)
 
-    def _key(self, text: str, purpose: Purpose) -> _Key:
-        return (purpose if self.distinguishes_purpose else "", clean(text[: 2 * MAX_CHARACTERS])[:MAX_CHARACTERS])
-
-    def _look_up(self, texts: Sequence[str], purpose: Purpose) -> tuple[dict[_Key, NDArray[np.float32]], list[_Key]]:
-        """Return the vectors that are known, and the keys of the others in order, each once."""
+    def _keys(self, texts: Sequence[str], purpose: Purpose) -> list[_Key]:
         if cut := sum(len(text) > MAX_CHARACTERS for text in texts):
             _log.warning("%d of %d texts were cut at %d characters to be embedded", cut, len(texts), MAX_CHARACTERS)
-        keys = dict.fromkeys(self._key(text, purpose) for text in texts)
+        kind = purpose if self.distinguishes_purpose else ""
+        return [(kind, clean(text[: 2 * MAX_CHARACTERS])[:MAX_CHARACTERS]) for text in texts]
+
+    def _look_up(self, keys: Sequence[_Key]) -> tuple[dict[_Key, NDArray[np.float32]], list[_Key]]:
+        """Return the vectors that are known, and the keys of the others in order, each once."""
+        distinct = dict.fromkeys(keys)
         with self._lock:
-            known = {key: self._seen[key] for key in keys if key in self._seen}
+            known = {key: self._seen[key] for key in distinct if key in self._seen}
             for key in known:
                 self._seen.move_to_end(key)
-        return known, [key for key in keys if key not in known]
+        return known, [key for key in distinct if key not in known]
 
     def _remember(self, known: dict[_Key, NDArray[np.float32]], missing: list[_Key], fresh: "Vectors") -> None:
         vectors = self._checked(fresh, len(missing))
@@ -105,12 +108,10 @@ class CachedEmbedder:
             while len(self._seen) > self._size:
                 self._seen.popitem(last=False)
 
-    def _rows(
-        self, texts: Sequence[str], purpose: Purpose, known: dict[_Key, NDArray[np.float32]]
-    ) -> NDArray[np.float32]:
-        rows = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for place, text in enumerate(texts):
-            rows[place] = known[self._key(text, purpose)]
+    def _rows(self, keys: Sequence[_Key], known: dict[_Key, NDArray[np.float32]]) -> NDArray[np.float32]:
+        rows = np.empty((len(keys), self.dimensions), dtype=np.float32)
+        for place, key in enumerate(keys):
+            rows[place] = known[key]
         return rows
 
     def _checked(self, fresh: "Vectors", expected: int) -> NDArray[np.float32]:

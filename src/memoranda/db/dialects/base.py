@@ -117,8 +117,8 @@ class Dialect(Protocol):
 
     # -- tables
 
-    def key(self, *names: str) -> list[SchemaItem]:
-        """Return what makes these columns the key of a table's rows."""
+    def key(self, *names: str, numbered: bool = False) -> list[SchemaItem]:
+        """Return what makes these columns the key of a table's rows, which another index may have to number."""
         ...
 
     def search_columns(self) -> list[SchemaItem]:

@@ -179,7 +179,7 @@ class PostgresqlDialect:
 
     # -- tables
 
-    def key(self, *names: str) -> list[SchemaItem]:
+    def key(self, *names: str, numbered: bool = False) -> list[SchemaItem]:
         """Make the columns the primary key."""
         return [PrimaryKeyConstraint(*names)]
 

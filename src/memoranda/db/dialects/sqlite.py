@@ -17,6 +17,7 @@ from sqlalchemy import (
     Float,
     Integer,
     LargeBinary,
+    PrimaryKeyConstraint,
     Select,
     String,
     Table,
@@ -201,9 +202,11 @@ class SqliteDialect:
 
     # -- tables
 
-    def key(self, *names: str) -> list[SchemaItem]:
-        """Number the rows, for full text needs numbers that VACUUM keeps; the columns are unique."""
-        return [Column("n", Integer, primary_key=True), UniqueConstraint(*names)]
+    def key(self, *names: str, numbered: bool = False) -> list[SchemaItem]:
+        """Make the columns the primary key; full text and the cache of vectors need numbers that VACUUM keeps."""
+        if numbered:
+            return [Column("n", Integer, primary_key=True), UniqueConstraint(*names)]
+        return [PrimaryKeyConstraint(*names)]
 
     def search_columns(self) -> list[SchemaItem]:
         """Need none: FTS5 reads the terms where they are."""

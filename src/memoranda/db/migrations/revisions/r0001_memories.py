@@ -22,8 +22,8 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
     def axis(name: str, default: str = "") -> Column[str]:
         return Column(name, String, nullable=False, server_default=text(f"'{default}'"))
 
-    def create(noun: str, *items: Any) -> None:
-        op.create_table(f"{dialect.prefix}{noun}", *items, schema=dialect.schema)
+    def create(noun: str, *items: Any, numbered: bool = True) -> None:
+        op.create_table(f"{dialect.prefix}{noun}", *items, schema=dialect.schema, sqlite_with_rowid=numbered)
 
     def one_of(noun: str, column: str, *values: str) -> CheckConstraint:
         allowed = ", ".join(f"'{value}'" for value in values)
@@ -32,8 +32,8 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
     def check(noun: str, name: str, condition: str) -> CheckConstraint:
         return CheckConstraint(condition, name=op.f(f"ck_{dialect.prefix}{noun}_{name}"))
 
-    def key(noun: str, *names: str) -> list[Any]:
-        items = dialect.key(*names)
+    def key(noun: str, *names: str, numbered: bool = False) -> list[Any]:
+        items = dialect.key(*names, numbered=numbered)
         for item in items:
             if isinstance(item, Unique):
                 item.name = op.f(f"uq_{dialect.prefix}{noun}_{'_'.join(names)}")
@@ -98,7 +98,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         Column("content_terms", Text, nullable=False),
         Column("length", Integer, nullable=False),
         *dialect.search_columns(),
-        *key("memories", "tenant", "persona", "id"),
+        *key("memories", "tenant", "persona", "id", numbered=True),
         one_of("memories", "type", *types),
         one_of("memories", "status", "active", "superseded", "retracted", "expired"),
         one_of("memories", "audience", "private", "project"),
@@ -130,6 +130,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         Column("image", Json, nullable=False),
         *key("memory_versions", "tenant", "persona", "memory_id", "version"),
         of_memory("memory_versions"),
+        numbered=False,
     )
     create(
         "memory_access",
@@ -140,6 +141,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         Column("last_accessed_at", UTCDateTime, nullable=False),
         *key("memory_access", "tenant", "persona", "memory_id"),
         of_memory("memory_access"),
+        numbered=False,
     )
     create(
         "sources",
@@ -156,6 +158,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         *key("sources", "tenant", "persona", "memory_id", "id"),
         one_of("sources", "type", *sources),
         of_memory("sources"),
+        numbered=False,
     )
     create(
         "vectors",
@@ -165,7 +168,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         Column("model", String, nullable=False),
         Column("owner", Uuid, nullable=False),
         Column("vector", dialect.vector_type(), nullable=False),
-        *key("vectors", "tenant", "persona", "kind", "model", "owner"),
+        *key("vectors", "tenant", "persona", "kind", "model", "owner", numbered=True),
     )
     create(
         "project_members",
@@ -175,6 +178,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         axis("member"),
         Column("granted_at", UTCDateTime, nullable=False),
         *key("project_members", "tenant", "persona", "project", "member"),
+        numbered=False,
     )
     create("settings", Column("key", String, primary_key=True), Column("value", Json, nullable=False))
     if dialect.schema:
