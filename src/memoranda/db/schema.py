@@ -63,6 +63,7 @@ class Tables:
     sources: Table
     vectors: Table
     project_members: Table
+    spaces: Table
     settings: Table
 
 
@@ -226,6 +227,16 @@ def declare(dialect: "Dialect") -> Tables:
         *dialect.key("tenant", "persona", "project", "member"),
         **_CLUSTERED,
     )
+    spaces = Table(
+        name("spaces"),
+        meta,
+        *_scope(),
+        Column("name", String, nullable=False),
+        Column("created_at", UTCDateTime, nullable=False),
+        Column("archived_at", UTCDateTime),
+        *dialect.key("tenant", "persona", "name"),
+        **_CLUSTERED,
+    )
     settings = Table(
         name("settings"),
         meta,
@@ -244,5 +255,6 @@ def declare(dialect: "Dialect") -> Tables:
         sources=sources,
         vectors=vectors,
         project_members=project_members,
+        spaces=spaces,
         settings=settings,
     )

@@ -14,7 +14,7 @@ from memoranda.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
 if TYPE_CHECKING:
     from memoranda.db.dialects.base import Dialect
 
-REVISIONS = ("0001_memories",)
+REVISIONS = ("0001_memories", "0002_spaces")
 """Every revision, oldest first."""
 
 HEAD = REVISIONS[-1]
