@@ -88,6 +88,8 @@ class Setting:
     tokenizer: Tokenizer
     zone: tzinfo
     now: datetime
+    leaves_jobs: bool = False
+    """Whether what cannot be done at once is left for later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # its terms are the words of the text
@@ -105,6 +107,8 @@ class Draft:
     dedupe_key: str | None
     given_day: date | None
     """The day the caller named, which tells two memories of the same words apart."""
+    given: frozenset[str]
+    """The fields the caller named: what a revision changes."""
 
     @property
     def text(self) -> str:
@@ -156,9 +160,9 @@ def check(content: object, fields: Mapping[str, Any], *, index: int | None = Non
             if first["type"] == "extra_forbidden"
             else first["msg"].removeprefix("Value error, ")
         )
-        raise InvalidInput(f"{name}: {message}", field=name, index=index) from None
+        raise InvalidInput(redact(f"{name}: {message}"), field=redact(name), index=index) from None
     except InvalidInput as error:
-        raise InvalidInput(str(error), field=error.field, index=index) from None
+        raise InvalidInput(redact(str(error)), field=error.field, index=index) from None
     return text, parsed
 
 
@@ -194,9 +198,14 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
         raise InvalidInput("valid_to lies before valid_from", field="valid_to", index=index)
     named = fields.get("project")
     project = (scope.project if named is None else named) or ""
-    audience = fields.get("audience", "private")
+    kind = fields.get("type", policies.write.type)
+    if hide(project) != project:
+        raise InvalidInput("project looks like a secret: give the project a name", field="project", index=index)
+    audience = fields.get("audience") or _audience(policies, kind, project)
     if audience == "project" and not project:
         raise InvalidInput("audience 'project' needs a project", field="audience", index=index)
+    if policies.visibility.about == "required":
+        require_about(fields, index)
     given = fields.get("metadata", {})
     source = fields.get("source", {})
     title, category = fields.get("title"), fields.get("category")
@@ -204,7 +213,7 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
         id=new_id(),
         short_id=new_short_id(),
         content=hide(content),
-        type=fields.get("type", policies.write.type),
+        type=kind,
         status="active",
         category=hide(category) if category else None,
         title=hide(title) if title else None,
@@ -221,15 +230,14 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
         audience=audience,
         project=project,
         space=scope.space or "",
-        about=fields.get("about") or "",
+        about=hide(fields.get("about") or ""),
         session=hide(fields.get("session") or ""),
         position=fields.get("position"),
         metadata=redact_value(given) if given and policies.redaction.enabled else given,
         created_at=now,
         updated_at=now,
     )
-    encoded_category = join_terms(setting.tokenizer.terms(memory.category)) if memory.category else ""
-    encoded_content = join_terms(setting.tokenizer.terms(embedded_text(memory.content, memory.title)))
+    category_terms, content_terms, length = index_terms(memory, setting.tokenizer)
     return Draft(
         memory=memory,
         source=Source(
@@ -243,12 +251,39 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
             created_at=now,
         ),
         cells=join_terms(cells(memory)),
-        category_terms=encoded_category,
-        content_terms=encoded_content,
-        length=len(encoded_category.split()) + len(encoded_content.split()),
-        dedupe_key=dedupe_key(memory, fields.get("day")) if policies.dedupe.name == "key" else None,
+        category_terms=category_terms,
+        content_terms=content_terms,
+        length=length,
+        dedupe_key=dedupe_key(memory, fields.get("day")) if policies.dedupe.name != "none" else None,
         given_day=fields.get("day"),
+        given=frozenset(fields),
     )
+
+
+def require_about(fields: MemoryFields, index: int | None = None) -> None:
+    """Refuse a statement that is about nobody.
+
+    Raises:
+        InvalidInput: `about` is missing.
+    """
+    if not fields.get("about"):
+        raise InvalidInput(
+            "about is missing: say whom it concerns, with everyone, person:NAME, agent:NAME or thread:NAME",
+            field="about",
+            index=index,
+        )
+
+
+def _audience(policies: Policies, kind: MemoryType, project: str) -> Audience:
+    shares = policies.write.audience == "by_type" and kind != "preference"
+    return "project" if shares and project else "private"
+
+
+def index_terms(memory: Memory, tokenizer: Tokenizer) -> tuple[str, str, int]:
+    """Return the index terms of the category and of title and content, in the format of `join_terms`, and how many."""
+    category = join_terms(tokenizer.terms(memory.category)) if memory.category else ""
+    content = join_terms(tokenizer.terms(embedded_text(memory.content, memory.title)))
+    return category, content, len(category.split()) + len(content.split())
 
 
 def respell(draft: Draft, project: str) -> Draft:

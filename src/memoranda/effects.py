@@ -6,20 +6,25 @@ that asked. A transaction is never open across a model or an embedding, for it i
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
 from sqlalchemy import Connection
 
+from memoranda import telemetry
 from memoranda.db.database import Database
 from memoranda.db.schema import Tables
 from memoranda.embedders.space import VectorSpace
-from memoranda.protocols import Purpose
+from memoranda.models.checked import CheckedModel
+from memoranda.protocols import Completion, LanguageModel, PromptMessage, Purpose
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from memoranda.jobs import Background
 
     VectorList: TypeAlias = list[NDArray[np.float32]]
 
@@ -37,11 +42,42 @@ class Transact:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """Run a database function outside any transaction."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Say that jobs were left; `passing` for old ones that were met on the way."""
+
+    passing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Embed:
     """Turn texts into vectors."""
 
     texts: Sequence[str] = field(repr=False)
     purpose: Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """Ask the language model."""
+
+    messages: Sequence[PromptMessage] = field(repr=False)
+    schema: Mapping[str, Any] | None = field(repr=False)
+    max_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +88,15 @@ class Compute:
     args: tuple[Any, ...] = field(repr=False)
 
 
-Effect: TypeAlias = Transact | Embed | Compute
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Drive a pipeline as an operation of its own, for whoever watches."""
+
+    steps: "Steps[Any]"
+    attributes: telemetry.Attributes
+
+
+Effect: TypeAlias = Transact | Outside | Wake | Pause | Embed | Complete | Compute | Apart
 Steps: TypeAlias = Generator[Effect, Any, T]
 
 
@@ -70,9 +114,33 @@ def write(fn: Callable[Concatenate[Connection, Tables, P], T], *args: P.args, **
     return cast(T, (yield Transact(fn, args, write=True)))
 
 
+def outside(fn: Callable[Concatenate[Connection, Tables, P], T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
+    """Ask for a function to be run outside any transaction, and return what it returns."""
+    if kwargs:
+        raise TypeError("effects take their arguments by position")
+    return cast(T, (yield Outside(fn, args)))
+
+
+def wake(*, passing: bool = False) -> Steps[None]:
+    """Have the jobs done that were left, as the engine does them."""
+    yield Wake(passing)
+
+
+def pause(seconds: float) -> Steps[None]:
+    """Wait, without holding anything up."""
+    yield Pause(seconds)
+
+
 def embed(texts: Sequence[str], purpose: Purpose) -> "Steps[VectorList]":
     """Ask for texts to be embedded, and return their vectors in order."""
     return cast("VectorList", (yield Embed(texts, purpose)))
+
+
+def complete(
+    messages: Sequence[PromptMessage], *, schema: Mapping[str, Any] | None = None, max_tokens: int | None = None
+) -> Steps[Completion]:
+    """Ask the language model, and return its answer; `ModelUnavailable` is thrown where it gives none."""
+    return cast(Completion, (yield Complete(messages, schema, max_tokens)))
 
 
 def compute(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
@@ -82,16 +150,32 @@ def compute(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
     return cast(T, (yield Compute(fn, args)))
 
 
+def apart(steps: Steps[T], attributes: telemetry.Attributes) -> Steps[T]:
+    """Have a pipeline driven as an operation of its own, and return what it returns."""
+    return cast(T, (yield Apart(steps, attributes)))
+
+
 class Runner:
     """Performs the effects of pipelines."""
 
-    def __init__(self, database: Database, space: VectorSpace) -> None:
+    def __init__(self, database: Database, space: VectorSpace, model: LanguageModel | None = None) -> None:
         """Keep what performs the effects."""
         self._database = database
         self._space = space
+        self._model = CheckedModel(model)
+        self.background: Background | None = None
 
-    def run(self, steps: Steps[T]) -> T:
-        """Drive a pipeline to its end in the calling thread."""
+    def run(self, steps: Steps[T], attributes: telemetry.Attributes | None = None) -> T:
+        """Drive a pipeline to its end in the calling thread; `attributes` are for whoever watches."""
+        with telemetry.operation(steps, attributes) as watched:
+            return watched.saw(self._driven(steps))
+
+    async def arun(self, steps: Steps[T], attributes: telemetry.Attributes | None = None) -> T:
+        """Drive a pipeline to its end without blocking the event loop."""
+        with telemetry.operation(steps, attributes) as watched:
+            return watched.saw(await self._adriven(steps))
+
+    def _driven(self, steps: Steps[T]) -> T:
         try:
             effect = next(steps)
             while True:
@@ -104,8 +188,7 @@ class Runner:
         except StopIteration as stop:
             return cast(T, stop.value)
 
-    async def arun(self, steps: Steps[T]) -> T:
-        """Drive a pipeline to its end without blocking the event loop."""
+    async def _adriven(self, steps: Steps[T]) -> T:
         try:
             effect = next(steps)
             while True:
@@ -118,16 +201,38 @@ class Runner:
         except StopIteration as stop:
             return cast(T, stop.value)
 
+    def _woken(self, passing: bool) -> Steps[int] | None:
+        """Wake the worker, and return what is to be done here and now instead."""
+        if self.background is None:
+            return None
+        if self.background.mode == "inline":
+            return None if passing else self.background.work()
+        self.background.wake()
+        return None
+
     def _perform(self, effect: Effect) -> Any:
         match effect:
             case Transact(fn, args, write=True):
                 return self._database.run(fn, *args)
             case Transact(fn, args):
                 return self._database.read(fn, *args)
+            case Outside(fn, args):
+                return self._database.outside(fn, *args)
+            case Wake(passing):
+                if (steps := self._woken(passing)) is not None:
+                    self.run(steps)
+            case Pause(seconds):
+                time.sleep(seconds)
             case Embed(texts, purpose):
-                return self._space.embedder.embed(texts, purpose)
+                embedder = self._space.embedder
+                with telemetry.embedding(embedder, len(texts), purpose):
+                    return embedder.embed(texts, purpose)
+            case Complete(messages, schema, max_tokens):
+                return self._model.complete(messages, schema=schema, max_tokens=max_tokens)
             case Compute(fn, args):
                 return fn(*args)
+            case Apart(part, attributes):
+                return self.run(part, attributes)
 
     async def _aperform(self, effect: Effect) -> Any:
         match effect:
@@ -135,7 +240,20 @@ class Runner:
                 return await self._database.arun(fn, *args)
             case Transact(fn, args):
                 return await self._database.aread(fn, *args)
+            case Outside(fn, args):
+                return await self._database.aoutside(fn, *args)
+            case Wake(passing):
+                if (steps := self._woken(passing)) is not None:
+                    await self.arun(steps)
+            case Pause(seconds):
+                await asyncio.sleep(seconds)
             case Embed(texts, purpose):
-                return await self._space.embedder.aembed(texts, purpose)
+                embedder = self._space.embedder
+                with telemetry.embedding(embedder, len(texts), purpose):
+                    return await embedder.aembed(texts, purpose)
+            case Complete(messages, schema, max_tokens):
+                return await self._model.acomplete(messages, schema=schema, max_tokens=max_tokens)
             case Compute(fn, args):
                 return await asyncio.to_thread(fn, *args)
+            case Apart(part, attributes):
+                return await self.arun(part, attributes)

@@ -4,6 +4,11 @@ The docstring of a class is its default message: it says what happened and what 
 No message carries a memory's text, a secret or a connection string.
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 class MemorandaError(Exception):
     """Memoranda could not do what was asked."""
@@ -36,12 +41,24 @@ class ExtraMissing(ConfigurationError):
 class InvalidInput(MemorandaError):
     """A value was refused before anything was stored."""
 
-    def __init__(self, message: str | None = None, *, field: str | None = None, index: int | None = None) -> None:
-        """Name the field that was refused and, for a batch, the position of its row."""
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        field: str | None = None,
+        index: int | None = None,
+        rows: "Sequence[InvalidInput]" = (),
+    ) -> None:
+        """Name the field that was refused and, for a batch, the position of its row, or every refused row."""
         place = "" if index is None else f"row {index}: "
         super().__init__(f"{place}{message}" if message else None)
         self.field = field
         self.index = index
+        self.rows = tuple(rows)
+
+
+class UnreadableDocument(InvalidInput):
+    """The document cannot be read: the message names it and says why."""
 
 
 class MemoryNotFound(MemorandaError):
@@ -108,6 +125,38 @@ class PermissionMissing(StoreError):
 class EmbedderUnavailable(MemorandaError):
     """The embedder gave no usable answer: texts stay findable by their words."""
 
+    def __init__(self, message: str | None = None, *, retry_after: float | None = None) -> None:
+        """Keep in how many seconds the service wants to be asked again, if it said so."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class EmbedderRefused(EmbedderUnavailable):
+    """The embedder refuses the call and would refuse it again: check its key, its model and its address."""
+
+    def __init__(self, message: str | None = None, *, status: int | None = None) -> None:
+        """Keep the HTTP status, None where no call was made."""
+        super().__init__(message)
+        self.status = status
+
+
+class ModelUnavailable(MemorandaError):
+    """The language model gave no usable answer: nothing was taken from it, so ask again later."""
+
+    def __init__(self, message: str | None = None, *, retry_after: float | None = None) -> None:
+        """Keep in how many seconds the service wants to be asked again, if it said so."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ModelRefused(ModelUnavailable):
+    """The language model refuses the call and would refuse it again: check its key, its model and its address."""
+
+    def __init__(self, message: str | None = None, *, status: int | None = None) -> None:
+        """Keep the HTTP status, None where no call was made or the model itself declined."""
+        super().__init__(message)
+        self.status = status
+
 
 class EmbedderMismatch(ConfigurationError):
     """The store's vectors were made by another embedder, and vectors of two embedders cannot be compared."""
@@ -117,7 +166,8 @@ class EmbedderMismatch(ConfigurationError):
         made = "goes by words only" if stored == "none" else f"has vectors made by {stored!r}"
         super().__init__(
             f"This store {made}; {given!r} was given, and vectors of two embedders cannot be compared. Leave "
-            "`embedder` out, or give the one the store was made with."
+            "`embedder` out, or give the one the store was made with. To move the store to another, run `memoranda "
+            "reembed --embedder NAME` or call `MemoryEngine.reembed()`."
         )
         self.stored = stored
         self.given = given

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, NamedTuple, Self, get_args
 
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -11,6 +11,8 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from memoranda.errors import InvalidInput
 from memoranda.moments import Day, Moment, in_utc
 from memoranda.policies import MemoryType
+from memoranda.records import Memory
+from memoranda.scope import project_key
 from memoranda.text import clean
 
 
@@ -39,6 +41,21 @@ class FilterFields(TypedDict, total=False):
 _FIELDS: TypeAdapter[FilterFields] = TypeAdapter(FilterFields)
 
 
+class Place(NamedTuple):
+    """What two memories have in common when one may repeat or replace the other."""
+
+    author: str
+    audience: str
+    project: str
+    space: str
+    about: str
+
+    @classmethod
+    def of(cls, memory: Memory) -> Self:
+        """Return where a memory stands."""
+        return cls(memory.author, memory.audience, project_key(memory.project), memory.space, memory.about)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
     """The checked form of `FilterFields`."""
@@ -51,6 +68,10 @@ class Filters:
     include_inactive: bool = False
     pages: bool = True
     """Whether overview pages count: rows whose metadata says `kind: page`."""
+    core: bool | None = None
+    """Whether the row is always in mind; None for either."""
+    place: Place | None = None
+    """Where the row must stand; None for anywhere the scope sees."""
 
 
 def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None) -> Filters:

@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from memoranda.effects import Runner, Steps, read
 from memoranda.errors import InvalidInput
 from memoranda.pipelines import recalling, writing
 from memoranda.pipelines.context import Context
-from memoranda.records import Hit, Memory, MemoryRecord, Written
+from memoranda.records import Forgotten, Hit, Kept, Memory, MemoryRecord, Recall, Undone, Written
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -101,21 +102,110 @@ class Memories:
         """Async twin of `supersede`."""
         return await self._runner.arun(writing.supersede(self._context, id, content, fields))
 
-    def get(self, id: Identifier) -> MemoryRecord | None:
-        """Return a memory with its chain and sources; None when there is none, or none this scope may see."""
-        return self._runner.run(read(memories.record, self._context.setting(), id))
+    def keep(self, content: str, *, id: Identifier | None = None, **fields: "Unpack[MemoryFields]") -> Kept:
+        """Remember a statement about somebody, once: what says nearly the same in the same place is given its text.
 
-    async def aget(self, id: Identifier) -> MemoryRecord | None:
+        The text it had stays in its history. The answer's `str` is the sentence for an agent.
+
+        Args:
+            content: One self-contained statement.
+            id: The memory to update, whatever it says.
+            **fields: See `MemoryFields`; `about` must be among them. An update changes what is named, nothing else.
+
+        Raises:
+            InvalidInput: something cannot be stored as it is; nothing was stored.
+            NotAllowed: the space is not open, or an author is missing.
+            MemoryNotFound: `id` names none that this scope may see.
+            MemoryNotActive: `id` names one that was replaced, deleted or marked.
+            NotTheAuthor: `id` names one that another user wrote.
+            StoreError: the database failed.
+        """
+        return self._runner.run(writing.keep(self._context, content, id, fields))
+
+    async def akeep(self, content: str, *, id: Identifier | None = None, **fields: "Unpack[MemoryFields]") -> Kept:
+        """Async twin of `keep`."""
+        return await self._runner.arun(writing.keep(self._context, content, id, fields))
+
+    def forget(self, id: Identifier) -> Forgotten:
+        """Take one memory out of every answer, and say what it said; its history stays, as with `delete`.
+
+        Raises:
+            MemoryNotFound: there is none, none this scope may see, or it was forgotten already.
+            NotTheAuthor: another user wrote it.
+        """
+        return self._runner.run(writing.forget(self._context, id))
+
+    async def aforget(self, id: Identifier) -> Forgotten:
+        """Async twin of `forget`."""
+        return await self._runner.arun(writing.forget(self._context, id))
+
+    def core(self, *, limit: int | None = None) -> builtins.list[Memory]:
+        """Return the memories that are always in mind, the most important first, then the newest.
+
+        One that looks like an order to a model is left out; see `Memory.suspicions`.
+
+        Args:
+            limit: How many at most, 1..1,000; 50 when left out.
+
+        Raises:
+            InvalidInput: the limit cannot be used.
+        """
+        return self._runner.run(recalling.core(self._context, limit))
+
+    async def acore(self, *, limit: int | None = None) -> builtins.list[Memory]:
+        """Async twin of `core`."""
+        return await self._runner.arun(recalling.core(self._context, limit))
+
+    def relevant(self, text: str, *, limit: int | None = None) -> Recall:
+        """Return what is worth putting before a model that did not ask; core memories are left out.
+
+        Every hit is over the floor for what is injected, and none looks like an order to a model. Never fails a turn: a
+        database or an embedder that is down is logged, and the answer says `degraded`.
+
+        Args:
+            text: What was said, such as the latest message.
+            limit: How many hits at most, 1..1,000; the preset's own number when left out.
+
+        Raises:
+            InvalidInput: the text is no string, or the limit cannot be used.
+        """
+        return self._runner.run(recalling.relevant(self._context, text, limit))
+
+    async def arelevant(self, text: str, *, limit: int | None = None) -> Recall:
+        """Async twin of `relevant`."""
+        return await self._runner.arun(recalling.relevant(self._context, text, limit))
+
+    def get(self, id: Identifier, *, as_of: datetime | str | None = None) -> MemoryRecord | None:
+        """Return a memory with its chain and sources; None when there is none, or none this scope may see.
+
+        Args:
+            id: The memory.
+            as_of: The moment to look at: the answer is the memory of the same chain that held then, in the words it
+                had, with what replaced it and where that change came from; None when none held.
+
+        Raises:
+            InvalidInput: `as_of` is no moment.
+        """
+        return self._runner.run(self._record(id, as_of))
+
+    async def aget(self, id: Identifier, *, as_of: datetime | str | None = None) -> MemoryRecord | None:
         """Async twin of `get`."""
-        return await self._runner.arun(read(memories.record, self._context.setting(), id))
+        return await self._runner.arun(self._record(id, as_of))
+
+    def _record(self, id: Identifier, as_of: datetime | str | None) -> Steps[MemoryRecord | None]:
+        moment = filtering.check({"as_of": as_of}, self._context.zone).as_of
+        return (yield from read(memories.record, self._context.setting(), id, moment))
 
     def history(self, id: Identifier) -> builtins.list[Memory]:
         """Return a memory with all it replaced and all that replaced it, oldest first; empty when there is none."""
-        return self._runner.run(read(memories.history, self._context.setting(), id))
+        return self._runner.run(self._history(id))
 
     async def ahistory(self, id: Identifier) -> builtins.list[Memory]:
         """Async twin of `history`."""
-        return await self._runner.arun(read(memories.history, self._context.setting(), id))
+        return await self._runner.arun(self._history(id))
+
+    def _history(self, id: Identifier) -> Steps[builtins.list[Memory]]:
+        return (yield from read(memories.history, self._context.setting(), id))
 
     def list(
         self,
@@ -157,7 +247,27 @@ class Memories:
             raise InvalidInput("order must be newest or importance", field="order")
         checked = filtering.check(fields, self._context.zone, project=self._context.scope.project)
         wanted = recalling.checked_limit(limit, _PAGE)
-        return read(memories.listed, self._context.setting(), checked, wanted, order, before)
+        return (yield from read(memories.listed, self._context.setting(), checked, wanted, order, before))
+
+    def undo(self, id: Identifier) -> Undone:
+        """Take back that a memory was replaced or marked: it holds again as before, and what replaced it is retracted.
+
+        A successor that was there before it replaced this memory stays as it is. The history keeps every step.
+
+        Args:
+            id: The memory that was replaced.
+
+        Raises:
+            MemoryNotFound: there is none, or none this scope may see.
+            MemoryNotActive: it was deleted, or what replaced it was replaced in turn: undo that first.
+            InvalidInput: nothing has replaced or marked it.
+            NotTheAuthor: another user wrote it, or what replaced it.
+        """
+        return self._runner.run(writing.undo(self._context, id))
+
+    async def aundo(self, id: Identifier) -> Undone:
+        """Async twin of `undo`."""
+        return await self._runner.arun(writing.undo(self._context, id))
 
     def delete(self, id: Identifier) -> Memory:
         """Take one memory out of every answer; it stays in the history, marked as retracted.

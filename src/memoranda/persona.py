@@ -3,13 +3,17 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memoranda.db.queries import projects, store
-from memoranda.effects import Runner, Steps, read, write
+from memoranda.db.queries import store
+from memoranda.effects import Runner, Steps, read
 from memoranda.memories import Memories
 from memoranda.pipelines import recalling
 from memoranda.pipelines.context import Context, opened
+from memoranda.policies import FloorPolicy
+from memoranda.projects import Projects
 from memoranda.records import Recall, Statistics
-from memoranda.scope import Scope, check_name, check_project
+from memoranda.scope import Scope
+from memoranda.spaces import Spaces
+from memoranda.user_model import UserModel
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -33,6 +37,8 @@ class Persona:
         self._runner = runner
         self.memories = Memories(context, runner)
         self.projects = Projects(context, runner)
+        self.spaces = Spaces(context, runner)
+        self.user_model = UserModel(context, runner)
 
     @property
     def scope(self) -> Scope:
@@ -68,7 +74,14 @@ class Persona:
         scope = replace(self.scope, **{axis: value for axis, value in axes.items() if value is not None})
         return Persona(replace(self._context, scope=scope), self._runner)
 
-    def recall(self, query: str, *, limit: int | None = None, **filters: "Unpack[FilterFields]") -> Recall:
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        floor: FloorPolicy | None = None,
+        **filters: "Unpack[FilterFields]",
+    ) -> Recall:
         """Return the memories that answer a question, best first, or an abstention that says why there are none.
 
         A new memory is found at once. An embedder that is down costs meaning, not the answer: it comes from words and
@@ -77,17 +90,25 @@ class Persona:
         Args:
             query: The question, in any words and script; nothing in it acts as an operator.
             limit: How many hits at most, 1..1,000; the preset's own number when left out.
+            floor: Another floor than the preset's, for this question only.
             **filters: See `FilterFields`: `date`, `types`, `categories`, `project`, `as_of`, `include_inactive`.
 
         Raises:
             InvalidInput: the limit or a filter cannot be used.
             StoreError: the database failed.
         """
-        return self._runner.run(recalling.recall(self._context, query, limit, filters))
+        return self._runner.run(recalling.recall(self._context, query, limit, filters, floor))
 
-    async def arecall(self, query: str, *, limit: int | None = None, **filters: "Unpack[FilterFields]") -> Recall:
+    async def arecall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        floor: FloorPolicy | None = None,
+        **filters: "Unpack[FilterFields]",
+    ) -> Recall:
         """Async twin of `recall`."""
-        return await self._runner.arun(recalling.recall(self._context, query, limit, filters))
+        return await self._runner.arun(recalling.recall(self._context, query, limit, filters, floor))
 
     def stats(self) -> Statistics:
         """Return how much this scope holds, in numbers."""
@@ -101,51 +122,3 @@ class Persona:
 def _statistics(context: Context) -> Steps[Statistics]:
     yield from opened(context)
     return (yield from read(store.statistics, context.setting(), context.space.model))
-
-
-class Projects:
-    """Who may read and write what a project shares.
-
-    Names are matched exactly; there is no name for "all projects". Whoever holds this handle decides who is a member:
-    give it to the program that knows the users, never to an agent.
-    """
-
-    _memoranda_handle = True
-
-    def __init__(self, context: Context, runner: Runner) -> None:
-        """Bind a scope to an engine's runner."""
-        self._context = context
-        self._runner = runner
-
-    def add_member(self, project: str, member: str) -> bool:
-        """Let a user read and write what a project shares; False when they could already."""
-        return self._runner.run(self._change(projects.add_member, project, member, self._context.setting().now))
-
-    async def aadd_member(self, project: str, member: str) -> bool:
-        """Async twin of `add_member`."""
-        return await self._runner.arun(self._change(projects.add_member, project, member, self._context.setting().now))
-
-    def remove_member(self, project: str, member: str) -> bool:
-        """Take a user's membership away; False when there was none. Their own rows stay theirs."""
-        return self._runner.run(self._change(projects.remove_member, project, member))
-
-    async def aremove_member(self, project: str, member: str) -> bool:
-        """Async twin of `remove_member`."""
-        return await self._runner.arun(self._change(projects.remove_member, project, member))
-
-    def members(self, project: str) -> list[str]:
-        """Return the members of a project, in order of their names."""
-        return self._runner.run(self._members(project))
-
-    async def amembers(self, project: str) -> list[str]:
-        """Async twin of `members`."""
-        return await self._runner.arun(self._members(project))
-
-    def _members(self, project: str) -> Steps[list[str]]:
-        check_project(project)
-        return read(projects.members, self._context.scope, project)
-
-    def _change(self, fn: Any, project: str, member: str, *arguments: Any) -> Steps[bool]:
-        check_project(project)
-        check_name("member", member)
-        return write(fn, self._context.scope, project, member, *arguments)

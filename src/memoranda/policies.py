@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias, get_args
 from memoranda.errors import ConfigurationError
 
 Ranking: TypeAlias = Literal["standard", "weighted", "rrf", "overlap"]
+Dedupe: TypeAlias = Literal["none", "key", "novelty", "same"]
 MemoryType: TypeAlias = Literal["preference", "semantic", "episodic", "prospective", "procedural", "summary"]
 
 
@@ -37,6 +38,8 @@ class RankingPolicy:
     On the sets of tests/benchmarks 200 find no more than 64."""
     neighbours: int = 2
     """How many rows before and after a candidate, in its own session, speak for it (`standard` only)."""
+    recent: int = 0
+    """Where a question has no vector, so many of the newest rows are compared by their words; 0 asks the text index."""
     match: Literal["any", "all"] = "any"
     """Whether one word of the query is enough for the text leg; `all` falls back to `any` when text alone answers."""
 
@@ -45,26 +48,59 @@ class RankingPolicy:
         _require(self.name in get_args(Ranking), f"unknown ranking {self.name!r}")
         _require(self.candidates >= 1, "candidates must be at least 1")
         _require(0 <= self.neighbours <= 2, "neighbours must be 0, 1 or 2")
+        _require(self.recent >= 0, "recent must not be negative")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloorPolicy:
-    """From which score on a hit is worth showing; below it the answer is an abstention."""
+    """From which confidence, and up to which distance, a hit is worth showing; past it the answer is an abstention.
+
+    A distance is 1 - cosine, 0..2, and a hit must be strictly nearer. `measured` stands for the value that was measured
+    for the store's embedder, by `MemoryEngine.calibrate` on the store itself or by us.
+    """
 
     enabled: bool = True
     least: float | None = None
-    """The confidence of the best hit from which the question counts as answered; None takes the value that was measured
-    for the store's embedder."""
+    """The confidence of the best hit from which the question counts as answered; None is the measured value."""
     each: float | None = None
     """The confidence every single hit must have; None lets weaker hits stand behind a good one."""
+    dense_max: float | Literal["measured"] | None = None
+    """The distance that every hit must stay within; None asks for none, and 0 lets nothing pass that has a vector. What
+    has no vector to compare, in the store or for the question, is exempt."""
+    lexical_max: float | None = None
+    """The same for a hit that shares a word with the question; None takes `dense_max`."""
+    injected: float | None = None
+    """The confidence every hit must have that is put before a model unasked, whatever else is allowed; None is the
+    measured value."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        for name in ("least", "each", "injected", "dense_max", "lexical_max"):
+            value = getattr(self, name)
+            if value is None or (name == "dense_max" and value == "measured"):
+                continue
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            _require(number and 0 <= value <= 2, f"{name} must be a number between 0 and 2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DedupePolicy:
     """When a new memory counts as one that is already there."""
 
-    name: Literal["none", "key"] = "key"
-    """`none`: every write is a row. `key`: the same text in the same place, time and audience is one row."""
+    name: Dedupe = "key"
+    """`none`: every write is a row. `key`: the same text in the same place, time and audience is one row. `novelty`: so
+    is a text that says nothing new beside a memory of the same author, audience, project, space and subject. `same`: a
+    memory nearly the same as one there becomes its new text, and the old text its history."""
+    repeat_distance: float = 0.12
+    """`novelty`: nearer than this cosine distance a text that names nothing new is a repeat."""
+    same_likeness: float = 0.9
+    """`same`: from this cosine on two texts are one memory."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(self.name in get_args(Dedupe), f"unknown dedupe policy {self.name!r}")
+        _require(0 <= self.repeat_distance <= 2, "repeat_distance must be between 0 and 2")
+        _require(-1 <= self.same_likeness <= 1, "same_likeness must be between -1 and 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +117,10 @@ class WritePolicy:
     type: MemoryType = "semantic"
     importance: int = 5
     confidence: int = 8
+    audience: Literal["private", "by_type"] = "private"
+    """`by_type`: a preference is private, anything else is shared with its project if it has one."""
+    space: Literal["free", "declared"] = "free"
+    """`declared`: a space must have been created, and not be archived, before anything is written in it."""
     track_access: bool = False
     """Count how often recall returned a memory, and when last."""
 
@@ -89,6 +129,49 @@ class WritePolicy:
         _require(self.type in get_args(MemoryType), f"type must be one of {', '.join(get_args(MemoryType))}")
         _require(1 <= self.importance <= 10, "importance must be between 1 and 10")
         _require(1 <= self.confidence <= 10, "confidence must be between 1 and 10")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkingPolicy:
+    """How long the pieces are into which a document is cut."""
+
+    size: int = 3000
+    """Characters that a chunk adds to those before it, at most; the blank line behind it may come on top."""
+    overlap: int = 200
+    """Characters of the chunk before that it repeats, at most."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(self.size >= 500, "size must be at least 500")
+        _require(0 <= self.overlap <= self.size // 2, "overlap must be between 0 and half of the size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPolicy:
+    """How jobs are tried: of an engine as a whole, whatever the persona."""
+
+    attempts: int = 5
+    """How often a job is begun before it is given up."""
+    delay_seconds: float = 15.0
+    """The wait after an attempt that failed, to which 2 ** attempts seconds are added."""
+    jitter: float = 0.1
+    """Up to this share of the wait is added by chance, so that workers do not come back together."""
+    lease_seconds: float = 120.0
+    """How long a worker may be at a job before it is taken for dead."""
+    looked_at: int = 8
+    """How many of a persona's jobs a worker tries to get, where others are faster."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(self.attempts >= 1 and self.looked_at >= 1, "attempts and looked_at must be at least 1")
+        _require(self.delay_seconds >= 0 and self.jitter >= 0, "delay_seconds and jitter must not be negative")
+        _require(self.lease_seconds > 0, "lease_seconds must be positive")
+
+    def delay(self, attempts: int, chance: float) -> float:
+        """Return the seconds to wait after so many attempts; `chance` is a number from 0 to 1."""
+        if not self.delay_seconds:
+            return 0.0
+        return (self.delay_seconds + 2.0**attempts) * (1 + self.jitter * chance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +184,7 @@ class Policies:
     dedupe: DedupePolicy = field(default_factory=DedupePolicy)
     redaction: RedactionPolicy = field(default_factory=RedactionPolicy)
     write: WritePolicy = field(default_factory=WritePolicy)
+    chunking: ChunkingPolicy = field(default_factory=ChunkingPolicy)
     limit: int = 8
     """How many hits a recall returns when the caller does not say."""
 

@@ -25,15 +25,18 @@ JOURNAL = Policies(
 LEDGER = Policies(
     visibility=VisibilityPolicy(author="required"),
     ranking=RankingPolicy(name="rrf", candidates=30, neighbours=0),
-    floor=FloorPolicy(enabled=False),
-    write=WritePolicy(track_access=True),
+    floor=FloorPolicy(least=0.0, dense_max="measured"),
+    dedupe=DedupePolicy(name="novelty"),
+    write=WritePolicy(audience="by_type", track_access=True),
 )
 """Facts with authors and projects: nothing decays, corrections supersede, ranks are fused."""
 
 STATEMENTS = Policies(
     visibility=VisibilityPolicy(space="exact", about="required"),
-    ranking=RankingPolicy(name="overlap", candidates=32, neighbours=0),
-    floor=FloorPolicy(least=0.0, each=0.0),
+    dedupe=DedupePolicy(name="same"),
+    write=WritePolicy(space="declared"),
+    ranking=RankingPolicy(name="overlap", candidates=32, neighbours=0, recent=500),
+    floor=FloorPolicy(least=0.0, each=0.0, injected=0.3),
 )
 """Statements about somebody, learned in a space and seen only there."""
 

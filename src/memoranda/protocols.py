@@ -1,8 +1,9 @@
 """What can be plugged into the engine: each protocol has the fewest methods that work."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,13 +14,18 @@ if TYPE_CHECKING:
 Purpose: TypeAlias = Literal["query", "text"]
 """Why a text is embedded: to ask with it, or to be found by it. Most embedders treat both alike."""
 
+Progress: TypeAlias = Callable[[int, int], object]
+"""Told during long work how much is done, and of how much."""
+
 
 @runtime_checkable
 class Embedder(Protocol):
     """Turns texts into vectors whose cosine says how alike the texts are.
 
     `name` and `dimensions` together identify the vector space: every stored vector is stamped with
-    `name@dimensions`, and vectors of two spaces are never compared.
+    `name@dimensions`, and vectors of two spaces are never compared. An embedder that takes a while may say
+    `deferred = True`: memories are then stored at once, and embedded in the background. One that cannot be called as it
+    is may say `configured = False`: nothing is left for later then, until `backfill` asks for it.
     """
 
     name: str
@@ -31,6 +37,57 @@ class Embedder(Protocol):
 
     async def aembed(self, texts: Sequence[str], purpose: Purpose) -> "Vectors":
         """Do the same as `embed` without blocking the event loop."""
+        ...
+
+
+class PromptMessage(TypedDict):
+    """A message to a language model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a language model answered.
+
+    Args:
+        text: The answer as it came; thinking aloud and fences may be in it, see `memoranda.salvage`.
+        input_tokens: Tokens of the messages, None where the model doesn't say.
+        output_tokens: Tokens of the answer, None where the model doesn't say.
+        cut: Whether the answer ends because its tokens ran out.
+    """
+
+    text: str = field(repr=False)
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cut: bool = False
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """Answers messages. `name` is stored with what its answers produced."""
+
+    name: str
+
+    def complete(
+        self,
+        messages: Sequence[PromptMessage],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+    ) -> Completion:
+        """Return one answer of at most `max_tokens`, as JSON where a JSON schema is given and the model can."""
+        ...
+
+    async def acomplete(
+        self,
+        messages: Sequence[PromptMessage],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+    ) -> Completion:
+        """Do the same as `complete` without blocking the event loop."""
         ...
 
 

@@ -15,6 +15,9 @@ SourceType: TypeAlias = Literal[
 ]
 
 
+_INSPECTED = 20_000  # characters: an order further down is read by nobody either
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """One self-contained statement: an event, a decision or a fact.
@@ -55,6 +58,16 @@ class Memory:
     superseded_by: UUID | None = None
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def suspicions(self) -> tuple[str, ...]:
+        """What makes it look like an order to a model rather than a memory; see `memoranda.suspicion`.
+
+        Such a memory is stored and found like any other, but never put before a model that did not ask.
+        """
+        from memoranda.suspicion import suspicions
+
+        return suspicions(f"{self.title or ''}\n{self.content}"[:_INSPECTED])
 
     def __repr__(self) -> str:
         """Show the id and the kind, never the text."""
@@ -104,11 +117,18 @@ class MemoryRecord:
     sources: tuple[Source, ...] = ()
     supersedes: tuple[Memory, ...] = ()
     superseded_by: Memory | None = None
+    change: Source | None = None
+    """Where what replaced it came from: the memory that superseded it, or its own next text."""
     versions: tuple[MemoryVersion, ...] = ()
     """Earlier images of this same memory, oldest first."""
     access_count: int = 0
     """How many recalls returned it, where the policy counts them."""
     last_accessed_at: datetime | None = None
+
+    @property
+    def was(self) -> str | None:
+        """The text before the latest revision; None when the text was never changed in place."""
+        return next((v.memory.content for v in reversed(self.versions) if v.change == "revise"), None)
 
     def __str__(self) -> str:
         """Return the lines that people and models read."""
@@ -126,6 +146,8 @@ class Written:
     """False when the same memory was already there and nothing was stored."""
     superseded: Memory | None = None
     """The memory that was replaced, as it is now."""
+    was: str | None = field(default=None, repr=False)
+    """The text the memory had before, where the policy `same` made the new one its text."""
     degraded: str | None = None
     """Why the memory can be found by its words only, or None."""
 
@@ -147,6 +169,130 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The answer to a `keep`; its text is the sentence for an agent."""
+
+    memory: Memory
+    outcome: Literal["remembered", "known", "updated"]
+    was: str | None = field(default=None, repr=False)
+    """The text it had before, when that changed."""
+    degraded: str | None = None
+    """Why the memory can be found by its words only, or None."""
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import kept_line
+
+        return kept_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """The answer to a `forget`; its text is the sentence for an agent."""
+
+    memory: Memory
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import forgotten_line
+
+        return forgotten_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """The answer to an `undo`."""
+
+    memory: Memory
+    """The memory that holds again."""
+    retracted: Memory | None = None
+    """What had replaced it, if it was written for that and is taken back now."""
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import undone_line
+
+        return undone_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Something left to be done in the background."""
+
+    tenant: str
+    persona: str
+    id: UUID
+    kind: str
+    status: Literal["waiting", "failed"]
+    """`failed`: given up, until somebody has it tried again."""
+    attempts: int
+    running: bool
+    """Whether a worker holds it at this moment."""
+    due_at: datetime
+    error: str
+    """What the last attempt failed with; empty before the first."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """What is known of a user under one name."""
+
+    dimension: str
+    content: str = field(repr=False)
+    confidence: int = 5
+    """1..10, higher is surer."""
+    version: int = 1
+    """1 for the first text."""
+    created_at: datetime
+    updated_at: datetime
+    """When it was given this text."""
+    replaced_at: datetime | None = None
+    """When the next text took its place; None for the present one."""
+
+    def __str__(self) -> str:
+        """Return the line that models read."""
+        from memoranda.rendering import dimension_line
+
+        return dimension_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """Where statements are learned."""
+
+    name: str
+    created_at: datetime
+    archived_at: datetime | None = None
+    """Since when nothing more may be written in it; None while it is open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """The answer to an erasure: how much is gone, and whether every trace of it is."""
+
+    memories: int = 0
+    rows: int = 0
+    """Rows of all tables: the memories with their versions, sources, vectors and counts, members and spaces."""
+    dry_run: bool = False
+    """True when this is what would go, and nothing was changed."""
+    finished: int | None = None
+    """How many earlier erasures have left no trace now, where `finish_erasures` was called."""
+    pending: bool = False
+    """True when the rows are gone and traces of them may still be read from the disk."""
+    reason: str | None = None
+    """Why it is pending, and what to do."""
+    elsewhere: str | None = None
+    """Where copies may be that the engine cannot reach."""
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import erased_line
+
+        return erased_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One answer to a recall."""
 
@@ -157,7 +303,7 @@ class Hit:
     """0..1, higher is surer; what the floor is compared with."""
     legs: Mapping[str, float] = field(default_factory=dict, hash=False)
     """The parts of the score."""
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = field(default=(), repr=False)
     """Why it stands where it stands, in words."""
     kind: Literal["memory"] = "memory"
 
@@ -204,6 +350,42 @@ class Recall(Sequence[Hit]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Where questions with an answer part from those without one, measured on a store's own rows."""
+
+    embedder: str | None
+    """`name@dimensions` of the store's embedder, None for words only."""
+    questions: int
+    """How many were asked, each with the row it was made of and without it."""
+    floor: float
+    """What the best hit should have at least, 0..1: 95 % of the answers reach it, more where the two part cleanly."""
+    distance: float | None
+    """The cosine distance, 0..2, that 95 % of the answers stay within, more likewise; None without vectors."""
+    auroc: float
+    """How often an answer is surer than the best wrong hit for a question without one: 0.5 is chance, 1 always."""
+    answered: float
+    """The share of the questions with an answer that `floor` answers."""
+    absent_answered: float
+    """The share of the questions without one that it answers nevertheless."""
+    floor_before: float
+    """The floor that held until now."""
+    answered_before: float
+    absent_answered_before: float
+    answered_histogram: tuple[int, ...]
+    """Confidences of the answers, counted in 20 bins of 0.05."""
+    absent_histogram: tuple[int, ...]
+    """Confidences of the best wrong hits, in the same bins."""
+    applied: bool
+    """Whether recall uses the floor from now on, where the policy leaves it to measurement."""
+
+    def __str__(self) -> str:
+        """Return the lines that people read."""
+        from memoranda.rendering import calibration_lines
+
+        return calibration_lines(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
     """How much a scope holds, in numbers only."""
 
@@ -219,3 +401,109 @@ class Statistics:
     last_day: date | None = None
     embedder: str | None = None
     """`name@dimensions` of the store's embedder, None for words only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """The answer to an export."""
+
+    rows: Mapping[str, int] = field(hash=False)
+    """How many rows of each table the file holds."""
+    sha256: str
+    """The digest in its footer."""
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import exported_line
+
+        return exported_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The answer to an import."""
+
+    rows: Mapping[str, int] = field(hash=False)
+    """How many rows of each table were stored."""
+    already_there: Mapping[str, int] = field(hash=False)
+    """How many rows of each table were left alone, because the store has them."""
+    renamed: int = 0
+    """Memories whose short id another one has here: they got a new one."""
+    unkeyed: int = 0
+    """Memories another one here says the same as: both are kept."""
+    reindexed: int = 0
+    """Memories whose words were indexed anew, in this store's language."""
+    without_vectors: int = 0
+    """Vectors of the file that were left out."""
+    erased: int = 0
+    """Rows that had been erased here, and were erased again."""
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import imported_line
+
+        return imported_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something about a store that somebody should see to."""
+
+    name: str
+    """What it is about, in a word or two that scripts can compare."""
+    message: str
+    """What was found, in words."""
+    remedy: str
+    """What helps: a command, or what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """How it stands with a whole store, in numbers and words; no text of a memory is in it."""
+
+    database: str
+    revision: str | None
+    """Of the tables; None when there are none."""
+    head: str
+    """The revision this release needs."""
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage: Mapping[str, str | int] = field(default_factory=dict, hash=False)
+    """How the database keeps the store; sizes in bytes."""
+    size: int = 0
+    """What the store takes, in bytes."""
+    embedder: str | None = None
+    """`name@dimensions` of the store's embedder, None for words only."""
+    language: str | None = None
+    floor: float | None = None
+    """The confidence an answer needs, None where the policy asks for none."""
+    memories: int = 0
+    vectors: int = 0
+    """Vectors of the store's embedder."""
+    without_vector: int = 0
+    """Memories without a vector of the store's embedder."""
+    other_vectors: int = 0
+    """Vectors of other embedders, which no search reads."""
+    ownerless_vectors: int = 0
+    """Vectors of memories that are gone."""
+    waiting_jobs: int = 0
+    failed_jobs: int = 0
+    """Jobs that were given up."""
+    oldest: datetime | None = None
+    """When the oldest memory was stored."""
+    search: Literal["whole", "damaged", "not checked"] = "not checked"
+    """Whether the index of full text agrees with the table."""
+    vector_index: Literal["not needed", "advised", "built", "damaged"] = "not needed"
+    findings: tuple[Finding, ...] = ()
+    suggestions: tuple[str, ...] = ()
+    """What could be better, though nothing is wrong."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing has to be done."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        """Return a line a finding, or the sentence that there are none."""
+        from memoranda.rendering import diagnosis_lines
+
+        return diagnosis_lines(self)

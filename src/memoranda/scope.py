@@ -102,6 +102,11 @@ class Scope:
         return ("everyone", *named)
 
 
+def owner_of(tenant: str) -> str | None:
+    """Return the user whose own tenant it is, None for one that users share."""
+    return tenant.removeprefix(_USER_TENANT) if tenant.startswith(_USER_TENANT) else None
+
+
 def project_key(project: str) -> str:
     """Return what spellings of one project have in common: case, dashes, underscores and spaces do not count."""
     return project.casefold().translate(_SEPARATORS)

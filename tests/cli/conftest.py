@@ -1,5 +1,6 @@
 """The command line in this process (`run`) and in one of its own (`spawn`), without the settings of whoever tests."""
 
+import json
 import os
 import subprocess
 import sys
@@ -40,6 +41,24 @@ def run(clean_environment, tmp_path, monkeypatch) -> Callable[..., Any]:
         )
 
     return invoke
+
+
+@pytest.fixture
+def memoranda(run, backend) -> Callable[..., Any]:
+    """Run a command on this backend's store."""
+    return lambda *words, **options: run(*words, "--url", backend.url, **options)
+
+
+@pytest.fixture
+def answer(memoranda) -> Callable[..., Any]:
+    """Run a command with `--json` and return what it says, having checked its exit code."""
+
+    def ask(*words: str, code: int = 0, **options: Any) -> Any:
+        result = memoranda(*words, "--json", **options)
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout)
+
+    return ask
 
 
 @pytest.fixture

@@ -9,24 +9,6 @@ from memoranda import MemoryEngine
 BACKENDS = pytest.mark.parametrize("backend", ["sqlite-file", "postgres"], indirect=True)
 
 
-@pytest.fixture
-def memoranda(run, backend):
-    """Run a command on this backend's store."""
-    return lambda *words, **options: run(*words, "--url", backend.url, **options)
-
-
-@pytest.fixture
-def answer(memoranda):
-    """Run a command with `--json` and return what it says, having checked its exit code."""
-
-    def ask(*words, code=0, **options):
-        result = memoranda(*words, "--json", **options)
-        assert result.exit_code == code, result.output
-        return json.loads(result.stdout)
-
-    return ask
-
-
 def short_id(written):
     [memory] = written["memories"]
     return memory["short_id"]

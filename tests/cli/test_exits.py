@@ -26,10 +26,23 @@ def stored(run):
     return json.loads(run("write", "The lamp is green.", "--json").stdout)["memories"][0]["short_id"]
 
 
+@pytest.mark.behaviour("O04")
 @pytest.mark.parametrize(
     "command",
-    [["recall", "zeppelin"], ["get", "zzzzzzzz"], ["history", "zzzzzzzz"], ["list", "--category", "none"]],
-    ids=lambda command: command[0],
+    [
+        ["recall", "zeppelin"],
+        ["relevant", "zeppelin"],
+        ["nearest", "zeppelin", "--person", "Ana", "--preset", "statements"],
+        ["get", "zzzzzzzz"],
+        ["get", "zzzzzzzz", "--as-of", "2025-01-01"],
+        ["history", "zzzzzzzz"],
+        ["list", "--category", "none"],
+        ["core"],
+        ["projects", "members", "apollo", "--tenant", "acme"],
+        ["spaces", "list"],
+        ["jobs"],
+    ],
+    ids=lambda command: " ".join(command[:2]),
 )
 def test_nothing_found_is_an_answer(run, stored, command):
     result = run(*command)
@@ -45,9 +58,20 @@ def test_an_abstention_says_why(run, stored):
     assert result.stdout.rstrip().removesuffix(")").endswith(("to be its answer", "with the question"))
 
 
-@pytest.mark.parametrize("command", [["delete"], ["supersede"]], ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["delete", "zzzzzzzz"],
+        ["forget", "zzzzzzzz"],
+        ["undo", "zzzzzzzz"],
+        ["mark", "zzzzzzzz", "expired"],
+        ["supersede", "zzzzzzzz", "It is blue."],
+        ["keep", "It is blue.", "--about", "everyone", "--id", "zzzzzzzz"],
+    ],
+    ids=lambda command: command[0],
+)
 def test_a_missing_memory_cannot_be_changed(run, stored, command):
-    result = run(*command, "zzzzzzzz", *["It is blue."][: len(command[0]) - 6])
+    result = run(*command)
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("error: No memory has this id here")
@@ -70,6 +94,18 @@ def test_a_missing_memory_cannot_be_changed(run, stored, command):
         ["stats", "--url", "notes.txt"],
         ["stats", "--url", "mysql://localhost/x"],
         ["write", "tea", "--preset", "ledger"],
+        ["keep", "tea"],
+        ["keep", "tea", "--about", "everyone", "--preset", "statements", "--space", "attic"],
+        ["mark", "zzzzzzzz", "gone"],
+        ["mark", "zzzzzzzz"],
+        ["supersede", "zzzzzzzz"],
+        ["get", "zzzzzzzz", "--as-of", "then"],
+        ["relevant", "tea", "--limit", "0"],
+        ["relevant", "tea", "--agent", " "],
+        ["projects", "add", "apollo", "ana"],
+        ["projects", "members", "apollo"],
+        ["projects", "add", "--", "--", "ana"],
+        ["spaces", "create", " "],
         ["recall"],
         ["write", "tea", "--importance", "much"],
         ["brew"],
@@ -110,6 +146,24 @@ def test_what_cannot_be_used_is_refused(run, stored, command):
             "Try: memoranda supersede --help",
         ),
         (
+            ["keep", "hello", "world", "--about", "everyone"],
+            'The text came as several words: put it in quotes, memoranda keep "TEXT". Try: memoranda keep --help',
+        ),
+        (
+            ["keep", "tea", "--about", "everyone", "--preset", "statements", "--space", "attic"],
+            "There is no space 'attic': run `memoranda spaces create` for it first.",
+        ),
+        (
+            ["write", "tea", "--user", "ana", "--project", "apollo", "--audience", "project"],
+            "Only a member shares with the project 'apollo': have `memoranda projects add` run for the user, or write "
+            "it with --audience private.",
+        ),
+        (
+            ["projects", "add", "apollo", "bob", "--user", "ana"],
+            "users share within one tenant: name it with --tenant or MEMORANDA_TENANT",
+        ),
+        (["supersede", "zzzzzzzz"], "TEXT is missing: it stands after the ID"),
+        (
             ["write", "-5 degrees outside"],
             "No such option: -5. If a text begins with a dash, type -- before it. Try: memoranda write --help",
         ),
@@ -132,7 +186,8 @@ def test_what_cannot_be_used_is_refused(run, stored, command):
         (
             ["recall", "tea", "--embedder", "none", "--embedder", "wordllama"],
             "This store's vectors were made by 'hash/words@512'; 'wordllama@256' was given, and vectors of two "
-            "embedders cannot be compared: use --embedder hash/words, or leave --embedder and MEMORANDA_EMBEDDER out.",
+            "embedders cannot be compared: use --embedder hash/words, or leave --embedder and MEMORANDA_EMBEDDER out. "
+            "To move the store to the other one: memoranda reembed --embedder wordllama",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -186,11 +241,39 @@ def test_a_replaced_memory_is_not_replaced_again(run, stored):
     assert "superseded" in result.stderr
 
 
-ASKING = [["recall", "tea"], ["list"], ["stats"], ["get", "zzzzzzzz"], ["history", "zzzzzzzz"]]
-CHANGING = [["write", "tea"], ["supersede", "zzzzzzzz", "tea"], ["delete", "zzzzzzzz"]]
+ASKING = [
+    ["recall", "tea"],
+    ["nearest", "tea"],
+    ["list"],
+    ["core"],
+    ["stats"],
+    ["get", "zzzzzzzz"],
+    ["history", "zzzzzzzz"],
+    ["projects", "members", "apollo", "--tenant", "acme"],
+    ["spaces", "list"],
+    ["jobs"],
+    ["check"],
+]
+CHANGING = [
+    ["write", "tea"],
+    ["supersede", "zzzzzzzz", "tea"],
+    ["mark", "zzzzzzzz", "expired"],
+    ["undo", "zzzzzzzz"],
+    ["delete", "zzzzzzzz"],
+    ["keep", "tea", "--about", "everyone"],
+    ["forget", "zzzzzzzz"],
+    ["backfill"],
+    ["reembed", "--embedder", "hash/words"],
+    ["worker"],
+    ["projects", "add", "apollo", "ana", "--tenant", "acme"],
+    ["projects", "remove", "apollo", "ana", "--tenant", "acme"],
+    ["spaces", "create", "attic"],
+    ["spaces", "archive", "attic"],
+]
 DATABASE = [["db", "upgrade"], ["db", "current"], ["db", "check"], ["db", "index"]]
 
 
+@pytest.mark.behaviour("O04")
 @pytest.mark.parametrize("command", ASKING + CHANGING + DATABASE, ids=" ".join)
 def test_an_unreachable_store_is_never_shown_as_nothing_found(run, closed_port, command):
     for place in (closed_port, "sqlite:///no/such/folder/memory.db"):
@@ -199,6 +282,22 @@ def test_an_unreachable_store_is_never_shown_as_nothing_found(run, closed_port, 
         assert (result.exit_code, result.stdout) == (3, "")
         assert result.stderr.startswith("error: ")
         assert SECRET not in result.output
+
+
+@pytest.mark.behaviour("O04")
+def test_what_is_relevant_is_told_from_none_and_from_a_store_that_is_down(run, stored, closed_port):
+    found = run("relevant", "is the lamp green?")
+    none = run("relevant", "who flew the zeppelin?")
+    down = run("relevant", "who flew the zeppelin?", "--url", closed_port)
+
+    assert (found.exit_code, none.exit_code, down.exit_code) == (0, 1, 0)
+    assert "The lamp is green." in found.stdout
+    assert none.stdout.startswith("(no memories found: ")
+    assert down.stdout.startswith("(degraded: The database cannot be reached")
+    document = json.loads(run("relevant", "zeppelin", "--json", "--url", closed_port).stdout)
+    assert (document["hits"], document["abstained"]) == ([], True)
+    assert document["degraded"].startswith("The database cannot be reached")
+    assert SECRET not in down.output
 
 
 @pytest.mark.parametrize("command", ASKING, ids=" ".join)

@@ -10,29 +10,55 @@ import typer
 
 from memoranda.cli.app import app
 
-COMMANDS = ("demo", "write", "supersede", "recall", "get", "history", "list", "delete", "stats")
-DATABASE_COMMANDS = ("upgrade", "current", "check", "index")
+COMMANDS = (
+    *("demo", "write", "supersede", "mark", "undo", "delete"),
+    *("recall", "nearest", "get", "history", "list", "stats"),
+    *("keep", "forget", "core", "relevant"),
+    *("export", "import", "backup", "doctor", "calibrate", "erase"),
+    *("check", "backfill", "reembed", "jobs", "worker"),
+)
+GROUPS = {
+    "projects": ("add", "remove", "members"),
+    "spaces": ("create", "archive", "list"),
+    "db": ("upgrade", "current", "check", "index"),
+}
+WHOLE_STORE = ("export", "import", "backup", "check", "backfill", "reembed", "jobs", "worker")
+"""Commands that ask for no persona."""
+SCOPED = ("write", "supersede", "recall", "get", "list", "delete", "keep", "forget", "core", "relevant", "nearest")
 
 
 @pytest.mark.parametrize(
-    "words", [[name] for name in COMMANDS] + [["db", name] for name in DATABASE_COMMANDS], ids=" ".join
+    "words",
+    [[name] for name in COMMANDS] + [[group, name] for group, names in GROUPS.items() for name in names],
+    ids=" ".join,
 )
 def test_every_command_teaches_by_example(run, words):
     text = run(*words, "--help").stdout
 
     assert f"memoranda {' '.join(words)}" in text.partition("Examples:")[2]
     assert "Exit codes: 0 done or found" in text
-    for option in ("--url", "--persona", "--embedder", "--schema", "--json"):
+    for option in ("--url", "--embedder", "--schema", "--json"):
         assert option in text
+    assert ("--persona" in text) or words[0] in WHOLE_STORE
+
+
+@pytest.mark.parametrize("name", SCOPED)
+def test_every_axis_of_a_scope_can_be_named(run, name):
+    text = run(name, "--help").stdout
+
+    for option in ("--persona", "--user", "--tenant", "--space", "--agent", "--thread", "--person "):
+        assert option in text
+    assert "--project" in text or name in ("get", "delete", "forget")  # one memory needs no project to be found
 
 
 def test_the_commands_are_all_there(run):
     command: Any = typer.main.get_command(app)
 
-    assert tuple(command.commands) == (*COMMANDS, "db")
-    assert tuple(command.commands["db"].commands) == DATABASE_COMMANDS
+    assert tuple(command.commands) == (*COMMANDS, *GROUPS)
+    assert {group: tuple(command.commands[group].commands) for group in GROUPS} == GROUPS
     assert run().stdout.strip() == run("--help").stdout.strip()
-    assert run().exit_code == run("db").exit_code == 0
+    assert run().exit_code == 0
+    assert {run(group).exit_code for group in GROUPS} == {0}
     assert run("--version").stdout.startswith("memoranda 0.")
 
 

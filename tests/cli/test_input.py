@@ -105,6 +105,35 @@ def test_a_bad_row_names_its_line_and_what_is_stored(run):
     assert json.loads(run("stats", "--json").stdout)["memories"] == 612
 
 
+def test_every_bad_row_is_named_with_its_line(run):
+    rows = [json.dumps({"content": f"note {i}"}) for i in range(700)]
+    rows[2] = '{"content": "bad", "importance": 99}'
+    rows[4] = '{"content": "bad", "colour": "red"}'
+    rows[5] = "12"
+    rows[699] = '{"content": ""}'
+
+    result = run("write", "-", input="\n".join(rows))
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "error: line 3: importance: must be at most 10. The 2 rows before it are stored: go on from there.",
+        "       line 5: colour: is not a field of a memory",
+        "       line 6: a memory is a string, or a mapping with `content`",
+        "       from line 501 on nothing was looked at",
+    ]
+    assert json.loads(run("stats", "--json").stdout)["memories"] == 2
+
+
+def test_a_flood_of_bad_rows_is_cut_short(run):
+    result = run("write", "-", input="\n".join(["12"] * 30))
+
+    lines = result.stderr.splitlines()
+    assert [line.split(": ")[-2].split()[-1] for line in lines[1:20]] == [str(i) for i in range(2, 21)]
+    assert lines[20:] == ["       and 10 more"]
+    as_json = json.loads(run("write", "-", "--json", input="12\n13").stderr)["error"]
+    assert (as_json["line"], as_json["more"]) == (1, ["line 2: a memory is a string, or a mapping with `content`"])
+
+
 def test_a_bad_row_is_reported_as_json_too(run):
     result = run("write", "-", "--json", input='"good"\n{"content": "bad", "colour": "red"}')
 
@@ -168,3 +197,22 @@ def test_a_correction_comes_from_standard_input(run):
 
     assert json.loads(result.stdout)["memory"]["importance"] == 8
     assert run("supersede", written, "-", input='["one", "two"]').exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "complaint"),
+    [
+        ("get", '"7k2m9xqa"', 'get takes one JSON object with "id"'),
+        ("get", '{"id": 12}', "id must be a string"),
+        ("get", '{"id": "7k2m9xqa", "colour": "red"}', "colour: get knows no such name"),
+        ("mark", '{"id": "7k2m9xqa"}', 'mark takes one JSON object with "id" and "status"'),
+        ("supersede", '{"content": "tea"}', 'supersede takes one JSON object with "id" and "content"'),
+        ("keep", '{"content": "tea", "about": "everyone", "id": ["7k2m9xqa"]}', "id must be a string"),
+        ("keep", '{"about": "everyone"}', 'keep takes one JSON object with "content"'),
+        ("mark", "[oops", "not JSON: Expecting value at column 2"),
+    ],
+)
+def test_an_object_that_does_not_fit_its_command_is_refused(run, command, text, complaint):
+    result = run(command, "-", input=text)
+
+    assert (result.exit_code, result.stderr) == (2, f"error: {complaint}\n")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from memoranda.cli.output import jsonable, one_line, plain
-from memoranda.records import Memory
+from memoranda.records import Memory, MemoryRecord
 
 
 def identified(result):
@@ -60,8 +60,22 @@ def test_a_narrow_list_leaves_out_the_rest_before_the_text(run, ids, width, head
 def test_a_hit_stands_with_its_confidence_and_reasons(run, ids):
     _, _, hit, *reasons = lines(run("recall", "when did the release go out"))
 
-    assert re.fullmatch(rf"1   {ids[1]}   0\.\d\d   2025-03-20   The March release went out on the 14th\.", hit)
+    assert re.fullmatch(rf"{ids[1]}   0\.\d\d   2025-03-20   The March release went out on the 14th\.", hit)
     assert reasons[0].lstrip().startswith("says the word release")
+
+
+@pytest.mark.behaviour("W12")
+def test_every_hit_begins_with_the_id_that_the_next_command_takes(run):
+    written = {identified(run("write", f"Note {i} on the release " + "and what it needs " * 8)) for i in range(3)}
+
+    for command in (["recall", "notes on the release"], ["relevant", "notes on the release"]):
+        _, _, *hits = lines(run(*command))
+        # A line that goes on with the hit above it has nothing in the column of the ids.
+        named = [line.split()[0] for line in hits if not line.startswith(" " * 8)]
+        assert set(named) == written
+        assert len(named) == 3
+    for identifier in named:
+        assert run("delete", identifier).exit_code == 0
 
 
 def test_a_history_says_when_each_held(run, ids):
@@ -104,12 +118,21 @@ def test_the_keys_of_every_document_stay(run, ids):
     assert list(recall["hits"][0]["memory"]) == list(Memory.__dataclass_fields__)
     assert keys("recall", "xyzzy") == list(recall)
     assert keys("write", "tea") == ["stored", "already_there", "degraded", "memories"]
-    record = ["memory", "sources", "supersedes", "superseded_by", "versions", "access_count", "last_accessed_at"]
-    assert keys("get", ids[0]) == record
-    assert set(keys("get", "zzzzzzzz")) == set(record)
+    assert keys("get", ids[0]) == list(MemoryRecord.__dataclass_fields__)
+    assert keys("get", "zzzzzzzz") == keys("get", ids[0])
     assert keys("list") == ["memories", "next"]
     assert keys("history", ids[0]) == ["memories"]
     assert keys("supersede", ids[1], "Never mind.") == ["memory", "created", "superseded", "degraded"]
+    assert keys("mark", ids[0], "expired") == ["memory"]
+    assert keys("undo", ids[0]) == ["memory", "retracted"]
+    assert keys("relevant", "the release") == list(recall)
+    assert keys("nearest", "the release") == ["hit"]
+    assert keys("keep", "Ana likes tea.", "--about", "person:Ana") == ["answer", "outcome", "memory", "was", "degraded"]
+    assert keys("forget", ids[0]) == ["answer", "memory"]
+    assert keys("core") == ["memories"]
+    assert keys("backfill") == ["queued", "left"]
+    assert keys("spaces", "list") == ["spaces"]
+    assert keys("projects", "members", "apollo", "--tenant", "acme") == ["project", "members"]
     assert keys("stats")[:3] == ["memories", "by_status", "by_type"]
 
 

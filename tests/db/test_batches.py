@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from memoranda.db.database import Database
 from memoranda.db.dialects.base import EngineOptions
-from memoranda.db.queries import memories
+from memoranda.db.queries import inserting
 from memoranda.drafts import Setting, draft
 from memoranda.ids import new_id, new_short_id
 from memoranda.presets import STANDARD
@@ -44,9 +44,9 @@ def test_more_known_rows_than_a_statement_takes_parameters_are_found_again():
     database = Database("sqlite://", schema="memoranda", options=EngineOptions())
     empty = [None] * (count + 1)
 
-    first = database.run(memories.add, drafts(count), empty[:count], None, SETTING)
+    first = database.run(inserting.insert, drafts(count), empty[:count], None, SETTING)
     # and one that is new, last by its key
-    again = database.run(memories.add, drafts(count + 1), empty, None, SETTING)
+    again = database.run(inserting.insert, drafts(count + 1), empty, None, SETTING)
     database.close()
 
     assert [created for _, created in first] == [True] * count

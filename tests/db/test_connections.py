@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import NullPool, QueuePool, StaticPool, create_engine, event, make_url, text
 
 from memoranda import MemoryEngine
+from memoranda.db.migrations import REVISIONS
 from memoranda.errors import (
     ConfigurationError,
     ExtensionMissing,
@@ -109,7 +110,7 @@ def test_missing_tables_name_the_command_that_makes_them(blank_postgres_url, twi
     for verb in (lambda: me.recall("lisbon"), lambda: me.memories.write("Lisbon"), lambda: me.memories.list()):
         with pytest.raises(SchemaMissing, match=r"memoranda db upgrade.*MemoryEngine\.setup"):
             verb()
-    assert engine.setup() == ["0001_memories"]
+    assert engine.setup() == list(REVISIONS)
     assert me.memories.write("Lisbon").created
     engine.close()
 

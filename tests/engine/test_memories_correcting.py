@@ -229,6 +229,7 @@ def test_get_tells_the_chain_the_author_and_the_sources(make_engine, frozen_cloc
         "The launch is on May 3.\n"
         "author: ana (project)\n"
         f"superseded by: {new.short_id}\n"
+        "changed by: tool_result\n"
         "source: user_message via chat -- so, May 3 then"
     )
     assert str(ana.memories.get(new.id)) == (

@@ -275,6 +275,8 @@ class World:
         fields = {"about": rng.choice(ABOUT), "audience": rng.choice(("private", "private", "project"))}
         if fields["audience"] == "project" and not asker.project:
             fields["project"] = "apollo"
+        if asker.policy.about == "required":
+            fields["about"] = fields["about"] or "everyone"
         try:
             row = asker.open(self.engine).memories.write(f"A beacon was lit on hill {len(self.rows)}.", **fields).memory
         except NotAllowed:

@@ -44,6 +44,7 @@ def test_a_mismatch_says_what_the_store_was_made_with():
     assert (error.stored, error.given) == ("wordllama@256", "hash/words@512")
     assert "vectors made by 'wordllama@256'" in str(error)
     assert "words only" in str(EmbedderMismatch("none", "hash/words@512"))
+    assert "memoranda reembed --embedder NAME" in str(error)
 
 
 def test_failures_of_the_store_can_be_told_from_refusals():

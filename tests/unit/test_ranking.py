@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
-from memoranda.ranking import FLOORS, floor_for, rank
+from memoranda.ranking import FLOORS, measured_for, rank
 from memoranda.ranking.evidence import spelling
 from memoranda.ranking.weighted import term_places, ts_rank
 from memoranda.text import Tokenizer, join_terms, words
@@ -287,7 +287,7 @@ def test_confidence_tells_an_answer_from_noise():
     known = rank(ask("What is Ana's dog called?", embedded=True), rows, STANDARD)[0]
     far = [replace(r, cosine=0.1) for r in rows]
     unknown = rank(ask("Which car does the neighbour drive?", embedded=True), far, STANDARD)[0]
-    assert unknown.confidence < floor_for("wordllama") <= known.confidence
+    assert unknown.confidence < measured_for("wordllama").least <= known.confidence
 
 
 def test_a_word_nobody_ever_said_lowers_the_confidence_of_an_answer_from_words():
@@ -298,8 +298,8 @@ def test_a_word_nobody_ever_said_lowers_the_confidence_of_an_answer_from_words()
 
 
 def test_an_embedder_that_was_not_measured_has_the_default_floor():
-    assert floor_for("someone/else") == FLOORS["default"]
-    assert floor_for("wordllama", embedded=False) == FLOORS["text"]
+    assert measured_for("someone/else") == FLOORS["default"]
+    assert measured_for("wordllama", embedded=False) == FLOORS["text"]
 
 
 def test_reasons_spell_words_as_the_question_does():

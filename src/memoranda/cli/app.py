@@ -9,7 +9,21 @@ import typer
 from typer.core import TyperGroup
 
 from memoranda import __version__
-from memoranda.cli import database, demo, reading, writing
+from memoranda.cli import (
+    calibrate,
+    correcting,
+    database,
+    demo,
+    doctor,
+    erasing,
+    jobs,
+    keeping,
+    members,
+    moving,
+    reading,
+    upkeep,
+    writing,
+)
 from memoranda.cli.exits import DONE, EPILOG, FAILED, INTERRUPTED, REFUSED, UNREAD, complain, report
 from memoranda.errors import MemorandaError
 
@@ -68,13 +82,17 @@ def _usage(error: Any) -> str:
     message: str = error.format_message()
     takes = {parameter.name for parameter in context.command.params} if context else set()
     if "text" in takes and message.startswith("Got unexpected extra argument"):
-        before = " ID" if "id" in takes else ""
+        before = " ID" if "id" in _arguments(context) else ""
         return f'The text came as several words: put it in quotes, {context.command_path}{before} "TEXT".{hint}'
     option = getattr(error, "option_name", "") if hasattr(error, "possibilities") else ""
     if option and takes & {"text", "query"} and (" " in option or not error.possibilities):
         what = "text" if "text" in takes else "question"
         hint = f" If a {what} begins with a dash, type -- before it.{hint}"
     return f"{message if message.endswith(('.', '?')) else f'{message}.'}{hint}"
+
+
+def _arguments(context: Any) -> set[str]:
+    return {parameter.name for parameter in context.command.params if parameter.param_type_name == "argument"}
 
 
 def _report_defect(error: Exception, *, as_json: bool) -> int:
@@ -114,6 +132,16 @@ def start_database(context: typer.Context) -> None:
     _help_if_alone(context)
 
 
+def start_projects(context: typer.Context) -> None:
+    """Say who may read and write what a project shares."""
+    _help_if_alone(context)
+
+
+def start_spaces(context: typer.Context) -> None:
+    """Open and archive the spaces in which statements are learned."""
+    _help_if_alone(context)
+
+
 def _help_if_alone(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         if text := context.get_help():  # Rich prints by itself
@@ -122,24 +150,77 @@ def _help_if_alone(context: typer.Context) -> None:
 
 
 _SETTINGS: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
-
-_db = typer.Typer(**_SETTINGS)
-_db.callback(invoke_without_command=True, epilog=EPILOG)(start_database)
-for _verb in (database.upgrade, database.current, database.check, database.index):
-    _db.command(epilog=EPILOG)(_verb)
+_STORE = "Store"
 
 app = typer.Typer(cls=CommandLine, **_SETTINGS)
 app.callback(invoke_without_command=True, epilog=EPILOG)(start)
-for _name, _verb in (
-    ("demo", demo.demo),
-    ("write", writing.write),
-    ("supersede", writing.supersede),
-    ("recall", reading.recall),
-    ("get", reading.get),
-    ("history", reading.history),
-    ("list", reading.list_memories),
-    ("delete", writing.delete),
-    ("stats", reading.stats),
+app.command("demo", epilog=EPILOG)(demo.demo)
+for _panel, _verbs in (
+    (
+        "Write and correct",
+        {
+            "write": writing.write,
+            "supersede": correcting.supersede,
+            "mark": correcting.mark,
+            "undo": correcting.undo,
+            "delete": correcting.delete,
+        },
+    ),
+    (
+        "Ask",
+        {
+            "recall": reading.recall,
+            "nearest": reading.nearest,
+            "get": reading.get,
+            "history": reading.history,
+            "list": reading.list_memories,
+            "stats": reading.stats,
+        },
+    ),
+    (
+        "Statements about somebody",
+        {"keep": keeping.keep, "forget": keeping.forget, "core": keeping.core, "relevant": keeping.relevant},
+    ),
+    (
+        _STORE,
+        {
+            "export": moving.export,
+            "import": moving.import_file,
+            "backup": moving.backup,
+            "doctor": doctor.doctor,
+            "calibrate": calibrate.calibrate,
+            "erase": erasing.erase,
+        },
+    ),
+    (
+        "Vectors and jobs",
+        {
+            "check": upkeep.check,
+            "backfill": upkeep.backfill,
+            "reembed": upkeep.reembed,
+            "jobs": jobs.jobs,
+            "worker": jobs.worker,
+        },
+    ),
 ):
-    app.command(_name, epilog=EPILOG)(_verb)
-app.add_typer(_db, name="db")
+    for _name, _verb in _verbs.items():
+        app.command(_name, epilog=EPILOG, rich_help_panel=_panel)(_verb)
+for _name, _start, _verbs in (
+    ("projects", start_projects, {"add": members.add, "remove": members.remove, "members": members.members}),
+    ("spaces", start_spaces, {"create": members.create, "archive": members.archive, "list": members.list_spaces}),
+    (
+        "db",
+        start_database,
+        {
+            "upgrade": database.upgrade,
+            "current": database.current,
+            "check": database.check,
+            "index": database.index,
+        },
+    ),
+):
+    _group = typer.Typer(**_SETTINGS)
+    _group.callback(invoke_without_command=True, epilog=EPILOG)(_start)
+    for _verb_name, _verb in _verbs.items():
+        _group.command(_verb_name, epilog=EPILOG)(_verb)
+    app.add_typer(_group, name=_name, rich_help_panel=_STORE)

@@ -5,37 +5,45 @@ gives a function those options and calls it with the results first.
 """
 
 import inspect
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memoranda.errors import ConfigurationError, InvalidInput, StoreUnavailable
-from memoranda.policies import MemoryType
+from memoranda.errors import ConfigurationError, StoreUnavailable
 
 if TYPE_CHECKING:
     from memoranda.engine import MemoryEngine
+    from memoranda.jobs import BackgroundMode
     from memoranda.persona import Persona
 
 Command = Callable[..., int]
 """A command returns its exit code."""
 
-_STORE, _MEMORY, _FILTER = "Store", "Memory", "Filter"
+_STORE = "Store"
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
-_TYPES = ", ".join(get_args(MemoryType))
 
+Url = Annotated[
+    str | None,
+    typer.Option(
+        envvar="MEMORANDA_URL",
+        metavar="URL",
+        help="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE; memoranda.db in this folder if left out.",
+        rich_help_panel=_STORE,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 Embedder = Annotated[
     str | None,
     typer.Option(
         envvar="MEMORANDA_EMBEDDER",
         metavar="NAME",
-        help="auto, hash/words, wordllama or none; left out, what the store was made with.",
+        help="auto, hash/words, wordllama, none, openai/MODEL or openai/MODEL@DIMENSIONS, which ask OPENAI_BASE_URL "
+        "with OPENAI_API_KEY; left out, what the store was made with.",
         rich_help_panel=_STORE,
     ),
 ]
@@ -45,7 +53,18 @@ Schema = Annotated[
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="What to remember; - reads JSON from standard input.", show_default=False)
 ]
+Words = Annotated[list[str], typer.Argument(metavar="TEXT...", help="In any words.", show_default=False)]
+Project = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="This project's memories, and those without a project.", show_default=False),
+]
 Id = Annotated[str, typer.Argument(metavar="ID", help="A memory's id or short id.", show_default=False)]
+IdOrInput = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="A memory's id or short id; - reads JSON from standard input.", show_default=False
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +82,13 @@ class Store:
     as_json: bool
 
     @contextmanager
-    def engine(self, *, create: bool = False) -> "Iterator[MemoryEngine]":
+    def engine(self, *, create: bool = False, background: "BackgroundMode" = "inline") -> "Iterator[MemoryEngine]":
         """Open the engine for a command.
 
         Args:
             create: Whether a SQLite file may be made. Where nothing is to be written, a mistyped path must not become
                 an empty store that answers "nothing found".
+            background: Who does what a verb leaves to be done; see `MemoryEngine`.
 
         Raises:
             StoreUnavailable: there is no such file.
@@ -81,6 +101,7 @@ class Store:
             embedder=self.embedder,
             timezone=self.timezone,
             schema=self.schema,
+            background=background,
         ) as engine:
             if engine.is_new and not create:
                 raise StoreUnavailable(
@@ -90,10 +111,10 @@ class Store:
             yield engine
 
     @contextmanager
-    def opened(self, *, create: bool = False) -> "Iterator[Persona]":
-        """Open the persona for a command; see `engine`."""
+    def opened(self, axes: Mapping[str, Any] | None = None, *, create: bool = False) -> "Iterator[Persona]":
+        """Open the persona for a command, inside the axes that `scope` returns; see `engine` for `create`."""
         with self.engine(create=create) as engine:
-            yield engine.persona(self.persona, tenant=self.tenant, user=self.user)
+            yield engine.persona(self.persona, tenant=self.tenant, user=self.user).scoped(**axes or {})
 
 
 def address(url: str | None, *, in_memory: bool = False) -> str | None:
@@ -126,15 +147,7 @@ def _is_in_memory(url: str) -> bool:
 
 
 def store(
-    url: Annotated[
-        str | None,
-        typer.Option(
-            envvar="MEMORANDA_URL",
-            metavar="URL",
-            help="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE; memoranda.db in this folder if left out.",
-            rich_help_panel=_STORE,
-        ),
-    ] = None,
+    url: Url = None,
     persona: Annotated[
         str,
         typer.Option(
@@ -193,103 +206,11 @@ def store(
     )
 
 
-def _memory_option(*names: str, metavar: str, help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=_MEMORY, show_default=False)
-
-
-def memory_fields(
-    type: Annotated[str | None, _memory_option(metavar="TYPE", help=f"{_TYPES}.")] = None,
-    category: Annotated[str | None, _memory_option(metavar="WORD", help="A label that weighs in the search.")] = None,
-    title: Annotated[str | None, _memory_option(metavar="TEXT", help="A heading.")] = None,
-    importance: Annotated[int | None, _memory_option(metavar="1..10", help="Higher matters more.")] = None,
-    confidence: Annotated[int | None, _memory_option(metavar="1..10", help="Higher is surer.")] = None,
-    core: Annotated[
-        bool | None,
-        typer.Option("--core/--no-core", help="Always in mind.", rich_help_panel=_MEMORY, show_default=False),
-    ] = None,
-    day: Annotated[str | None, _memory_option(metavar="DATE", help="The day it belongs to.")] = None,
-    event_time: Annotated[str | None, _memory_option(metavar="TIME", help="When it happened.")] = None,
-    valid_from: Annotated[str | None, _memory_option(metavar="TIME", help="Since when it holds.")] = None,
-    valid_to: Annotated[str | None, _memory_option(metavar="TIME", help="From when on it no longer holds.")] = None,
-    about: Annotated[
-        str | None, _memory_option(metavar="WHOM", help="everyone, person:NAME, agent:NAME or thread:NAME.")
-    ] = None,
-    project: Annotated[str | None, _memory_option(metavar="NAME", help="The project it belongs to.")] = None,
-    audience: Annotated[
-        str | None, _memory_option(metavar="WHO", help="private, or project to share it with its members.")
-    ] = None,
-    session: Annotated[str | None, _memory_option(metavar="NAME", help="The conversation it comes from.")] = None,
-    position: Annotated[int | None, _memory_option(metavar="N", help="Its place in the session, from 0.")] = None,
-    metadata: Annotated[str | None, _memory_option(metavar="JSON", help="An object of your own.")] = None,
-    source: Annotated[
-        str | None,
-        _memory_option(metavar="TYPE", help="user_message, assistant_inference, tool_result or manual."),
-    ] = None,
-    channel: Annotated[str | None, _memory_option(metavar="NAME", help="The way it came.")] = None,
-    excerpt: Annotated[str | None, _memory_option(metavar="TEXT", help="The words it was taken from.")] = None,
-) -> dict[str, Any]:
-    """Return the fields of a memory that were given."""
-    given = dict(
-        type=type,
-        category=category,
-        title=title,
-        importance=importance,
-        confidence=confidence,
-        core=core,
-        day=day,
-        event_time=event_time,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        about=about,
-        project=project,
-        audience=audience,
-        session=session,
-        position=position,
-        metadata=None if metadata is None else _object(metadata),
-        source={k: v for k, v in dict(type=source, channel=channel, excerpt=excerpt).items() if v is not None} or None,
-    )
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise InvalidInput("metadata must be a JSON object, such as '{\"ticket\": 12}'", field="metadata")
-    return value
-
-
-def _filter_option(*names: str, metavar: str, help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=_FILTER, show_default=False)
-
-
-def filters(
-    date: Annotated[str | None, _filter_option(metavar="DATE", help="Only this day.")] = None,
-    types: Annotated[
-        list[str] | None, _filter_option("--type", metavar="TYPE", help=f"{_TYPES}; may be repeated.")
-    ] = None,
-    categories: Annotated[
-        list[str] | None, _filter_option("--category", metavar="WORD", help="Only this label; may be repeated.")
-    ] = None,
-    project: Annotated[
-        str | None, _filter_option(metavar="NAME", help="This project's memories, and those without a project.")
-    ] = None,
-    as_of: Annotated[
-        str | None, _filter_option(metavar="TIME", help="What held then; a day alone means its beginning.")
-    ] = None,
-    include_inactive: Annotated[
-        bool,
-        typer.Option(
-            "--include-inactive", help="Also what was superseded, expired or deleted.", rich_help_panel=_FILTER
-        ),
-    ] = False,
-) -> dict[str, Any]:
-    """Return the filters that were given."""
-    given = dict(date=date, types=types or None, categories=categories or None, project=project, as_of=as_of)
-    found: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return found | {"include_inactive": True} if include_inactive else found
+def whole_store(
+    url: Url = None, embedder: Embedder = None, schema: Schema = "memoranda", as_json: Json = False
+) -> Store:
+    """Return the store that the options name, for a command that asks for nobody in particular."""
+    return store(url=url, embedder=embedder, schema=schema, as_json=as_json)
 
 
 def command(*groups: Callable[..., Any]) -> Callable[[Callable[..., int]], Command]:

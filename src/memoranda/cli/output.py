@@ -13,12 +13,14 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 from uuid import UUID
 
+from memoranda.cli.wording import typed
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
 
-    from memoranda.records import Hit, Memory, MemoryRecord, Recall, Statistics
+    from memoranda.records import Hit, Memory, MemoryRecord, Recall, Source, Space, Statistics
 
 # C0 without tab and newline, DEL, C1, and the marks that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -64,8 +66,20 @@ def recall_document(query: str, recall: "Recall") -> dict[str, Any]:
         "hits": [{"rank": rank, **jsonable(hit)} for rank, hit in enumerate(recall, start=1)],
         "abstained": recall.abstained,
         "reason": recall.reason,
-        "degraded": recall.degraded,
+        "degraded": recall.degraded and typed(recall.degraded),
     }
+
+
+def record_document(record: "MemoryRecord | None") -> dict[str, Any]:
+    """Return the JSON document of a memory with its chain; of none, the same keys with nothing in them."""
+    from memoranda.records import MemoryRecord
+
+    if record is not None:
+        document: dict[str, Any] = jsonable(record)
+        return document
+    lists, numbers = ("sources", "supersedes", "versions"), ("access_count",)
+    names = [item.name for item in fields(MemoryRecord)]
+    return {name: [] if name in lists else 0 if name in numbers else None for name in names}
 
 
 # -- tables
@@ -95,15 +109,15 @@ def styled(text: str, style: str = "") -> "Text":
     return Text(text, style=style)
 
 
-def _table(*columns: tuple[str, int]) -> "Table":
+def table(*columns: tuple[str, int]) -> "Table":
     """Return a table with columns that keep their width, whatever stands beside them."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name, width in columns:
-        table.add_column(name, width=width, no_wrap=True, overflow="ellipsis")
-    return table
+        made.add_column(name, width=width, no_wrap=True, overflow="ellipsis")
+    return made
 
 
 def _kept(columns: Sequence[tuple[str, int]], width: int, *, dispensable: Sequence[str]) -> list[tuple[str, int]]:
@@ -143,8 +157,8 @@ def memories_table(memories: Iterable["Memory"]) -> "Table":
     kind = min(max([4, *(cell_len(_label(memory)) for memory in memories)]), _KIND_WIDTH)
     columns = [_ID, _DAY, ("imp", 3), ("kind", kind)]
     kept = _kept(columns, console().width, dispensable=("imp", "day", "kind"))
-    table = _table(*kept)
-    table.add_column("memory", overflow="ellipsis", ratio=1)
+    rows = table(*kept)
+    rows.add_column("memory", overflow="ellipsis", ratio=1)
     for memory in memories:
         text = styled(_marks(memory), "dim").append(one_line(_titled(memory)), style="not dim")
         text.no_wrap = True  # not the column's: then the others would shrink with it
@@ -154,16 +168,16 @@ def memories_table(memories: Iterable["Memory"]) -> "Table":
             "imp": styled(str(memory.importance)),
             "kind": styled(_label(memory)),
         }
-        table.add_row(*(cells[name] for name, _ in kept), text)
-    return table
+        rows.add_row(*(cells[name] for name, _ in kept), text)
+    return rows
 
 
 def history_table(memories: Iterable["Memory"]) -> "Table":
     """Return what replaced what, oldest first, with the time each held."""
     columns = [_ID, ("status", 10), ("held from", 10), ("until", 10)]
     kept = _kept(columns, console().width, dispensable=("until", "held from"))
-    table = _table(*kept)
-    table.add_column("memory", overflow="fold", ratio=1)
+    rows = table(*kept)
+    rows.add_column("memory", overflow="fold", ratio=1)
     for memory in memories:
         since = memory.valid_from or memory.event_time or memory.created_at
         cells = {
@@ -172,42 +186,44 @@ def history_table(memories: Iterable["Memory"]) -> "Table":
             "held from": styled(_day(since)),
             "until": styled(_day(memory.valid_to) if memory.valid_to else ""),
         }
-        table.add_row(*(cells[name] for name, _ in kept), styled(one_line(_titled(memory))))
-    return table
+        rows.add_row(*(cells[name] for name, _ in kept), styled(one_line(_titled(memory))))
+    return rows
 
 
 def hits_table(hits: Sequence["Hit"]) -> "Table":
-    """Return the hits with their confidence (0..1, higher is surer), each with its reasons below its text."""
-    columns = [("#", len(str(len(hits)))), _ID, ("conf", 4), _DAY]
-    kept = _kept(columns, console().width, dispensable=("day", "#", "conf"))
-    table = _table(*kept)
-    table.add_column("memory, and why it is here", overflow="fold", ratio=1)
-    for rank, hit in enumerate(hits, start=1):
+    """Return the hits, best first, with their confidence (0..1, higher is surer) and the reasons below the text.
+
+    The id comes first, for it is what the next command needs.
+    """
+    columns = [_ID, ("conf", 4), _DAY]
+    kept = _kept(columns, console().width, dispensable=("day", "conf"))
+    rows = table(*kept)
+    rows.add_column("memory, and why it is here", overflow="fold", ratio=1)
+    for hit in hits:
         memory = hit.memory
         text = styled(_marks(memory), "dim").append(one_line(_titled(memory)), style="not dim")
         if hit.reasons:
             text.append(f"\n{one_line('; '.join(hit.reasons))}", style="dim italic")
         cells = {
-            "#": styled(str(rank)),
             "id": styled(memory.short_id, "cyan"),
             "conf": styled(f"{hit.confidence:.2f}"),
             "day": styled(memory.day.isoformat()),
         }
-        table.add_row(*(cells[name] for name, _ in kept), text)
-    return table
+        rows.add_row(*(cells[name] for name, _ in kept), text)
+    return rows
 
 
 def pairs_table(pairs: Iterable[tuple[str, Any]]) -> "Table":
     """Return names and values below each other; what is None or empty is left out."""
     from rich.table import Table
 
-    table = Table.grid(padding=(0, 2), pad_edge=False)
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column(overflow="fold")
+    made = Table.grid(padding=(0, 2), pad_edge=False)
+    made.add_column(no_wrap=True, style="bold")
+    made.add_column(overflow="fold")
     for name, value in pairs:
         if value is not None and value != "":
-            table.add_row(name, styled(plain(value if isinstance(value, str) else str(value))))
-    return table
+            made.add_row(name, styled(plain(value if isinstance(value, str) else str(value))))
+    return made
 
 
 def record_table(record: "MemoryRecord") -> "Table":
@@ -235,13 +251,12 @@ def record_table(record: "MemoryRecord") -> "Table":
         ("metadata", json.dumps(_metadata(memory.metadata), ensure_ascii=False) if memory.metadata else None),
         ("stored", _moment(memory.created_at)),
     ]
-    for source in record.sources:
-        parts = [source.type, source.channel and f"via {source.channel}", source.actor and f"by {source.actor}"]
-        excerpt = f": {one_line(source.excerpt)}" if source.excerpt else ""
-        pairs.append(("source", " ".join(part for part in parts if part) + excerpt))
+    pairs += [("source", _origin(source)) for source in record.sources]
     pairs += [("replaces", _reference(old)) for old in record.supersedes]
     if record.superseded_by:
         pairs.append(("replaced by", _reference(record.superseded_by)))
+    if record.change:
+        pairs.append(("changed by", _origin(record.change)))
     pairs += [
         ("version", f"{version.version}, until {version.change} on {_moment(version.changed_at)}")
         for version in record.versions
@@ -251,6 +266,25 @@ def record_table(record: "MemoryRecord") -> "Table":
             ("recalled", f"{counted(record.access_count, 'time', 'times')}, last {_moment(record.last_accessed_at)}")
         )
     return pairs_table(pairs)
+
+
+def names_table(column: str, names: Iterable[str]) -> "Table":
+    """Return a line a name."""
+    rows = table()
+    rows.add_column(column, overflow="fold")
+    for name in names:
+        rows.add_row(styled(one_line(name)))
+    return rows
+
+
+def spaces_table(spaces: Iterable["Space"]) -> "Table":
+    """Return a line a space, with the days on which it was opened and archived."""
+    rows = table(("since", 10), ("archived", 10))
+    rows.add_column("space", overflow="fold", ratio=1)
+    for space in spaces:
+        archived = styled(_day(space.archived_at) if space.archived_at else "")
+        rows.add_row(styled(_day(space.created_at)), archived, styled(one_line(space.name)))
+    return rows
 
 
 def statistics_table(statistics: "Statistics") -> "Table":
@@ -274,6 +308,12 @@ def statistics_table(statistics: "Statistics") -> "Table":
     )
 
 
+def _origin(source: "Source") -> str:
+    parts = [source.type, source.channel and f"via {source.channel}", source.actor and f"by {source.actor}"]
+    excerpt = f": {one_line(source.excerpt)}" if source.excerpt else ""
+    return " ".join(part for part in parts if part) + excerpt
+
+
 def _reference(memory: "Memory") -> str:
     return f"{memory.short_id}  {one_line(_titled(memory))}"
 
@@ -289,3 +329,19 @@ def _moment(moment: datetime | None) -> str | None:
 def show(renderable: "RenderableType") -> None:
     """Print a table on standard output."""
     console().print(renderable)
+
+
+def show_recall(recall: "Recall") -> None:
+    """Print the hits of a recall, or the sentence that says there are none and why; what it lacked comes first."""
+    if recall.degraded:
+        print(f"(degraded: {typed(recall.degraded)})")
+    if recall.hits:
+        show(hits_table(recall.hits))
+    elif recall.reason or not recall.degraded:
+        print(str(recall).splitlines()[-1])
+
+
+def print_degraded(reason: str | None) -> None:
+    """Say why what was stored has no vector, if it has none."""
+    if reason:
+        print(f"(found by words only: {reason})")

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +20,13 @@ class Row:
     """Where it begins, from 1."""
     value: Any
 
-    def with_defaults(self, defaults: dict[str, Any]) -> Any:
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Any:
         """Return the row with what it leaves out."""
         if not defaults:
             return self.value
         if isinstance(self.value, str):
-            return defaults | {"content": self.value}
-        return defaults | self.value if isinstance(self.value, dict) else self.value
+            return {**defaults, "content": self.value}
+        return {**defaults, **self.value} if isinstance(self.value, dict) else self.value
 
 
 def read_input() -> str:
@@ -44,6 +45,38 @@ def read_input() -> str:
     if not text.strip():
         raise InvalidInput("nothing came in on standard input: give a JSON object, an array, or one object a line")
     return text
+
+
+def read_object(
+    verb: str, *needed: str, optional: tuple[str, ...] | None = None, defaults: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the one JSON object that standard input holds for a command; a JSON string is its content.
+
+    Args:
+        verb: The command, for messages.
+        needed: The names it must have.
+        optional: The names it may have beside them; None leaves it to the engine to know.
+        defaults: What fills in for a name that is left out.
+
+    Raises:
+        InvalidInput: it is not JSON, not one object, lacks a name, or has one that means nothing.
+    """
+    rows, problem, _ = read_rows(read_input())
+    if problem:
+        raise problem
+    value = rows[0].with_defaults(defaults or {}) if len(rows) == 1 else None
+    if isinstance(value, str):
+        value = {"content": value}
+    missing = next((name for name in needed if not isinstance(value, dict) or name not in value), None)
+    if missing or not isinstance(value, dict):
+        names = " and ".join(f'"{name}"' for name in needed)
+        raise InvalidInput(f"{verb} takes one JSON object with {names}", field=missing)
+    for name, item in value.items():
+        if optional is not None and name not in (*needed, *optional):
+            raise InvalidInput(f"{name}: {verb} knows no such name", field=name)
+        if name in (*needed, *(optional or ())) and not isinstance(item, str):
+            raise InvalidInput(f"{name} must be a string", field=name)
+    return value
 
 
 def read_rows(text: str) -> tuple[list[Row], InvalidInput | None, int]:

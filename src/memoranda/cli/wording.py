@@ -24,19 +24,54 @@ _PLAIN = (
 _PYTHON = re.compile(r" or (?:call )?`MemoryEngine\.setup\(\)`(?: once)?")
 """The second half of a remedy whose first half is a command."""
 
+_REMEDIES = (
+    ("have `spaces.create` called for it first", "run `memoranda spaces create` for it first"),
+    ("`spaces.create` opens it again", "`memoranda spaces create` opens it again"),
+    (
+        "have `projects.add_member` called for the user, or write it with audience 'private'",
+        "have `memoranda projects add` run for the user, or write it with --audience private",
+    ),
+    ("name it as embedder=", "name it with --embedder or MEMORANDA_EMBEDDER"),
+    ("pass it as embedder=", "name it with --embedder or MEMORANDA_EMBEDDER"),
+    (", or pass api_key=", ""),
+    (" or api_key=", ""),
+)
+"""Verbs of the Python API, and the commands that stand for them."""
+
+
+def typed(text: str) -> str:
+    """Return a message with remedies that can be typed."""
+    text = _PYTHON.sub("", text)
+    for verb, instead in _REMEDIES:
+        text = text.replace(verb, instead)
+    return text
+
 
 def sentence(error: MemorandaError) -> str:
     """Return the message of an error, its remedy one that can be typed."""
-    text = _PYTHON.sub("", str(error))
+    text = typed(str(error))
     if isinstance(error, EmbedderMismatch):
-        return (
-            f"This store's vectors were made by {error.stored!r}; {error.given!r} was given, and vectors of two "
-            f"embedders cannot be compared: use --embedder {error.stored.rpartition('@')[0]}, or leave --embedder and "
-            "MEMORANDA_EMBEDDER out."
-        )
+        return _mismatch(error)
     if isinstance(error, NotAllowed) and "MEMORANDA_USER" in text:
         return "This preset records who wrote each memory: name the user with --user or MEMORANDA_USER."
     if isinstance(error, InvalidInput):
         for pattern, plain in _PLAIN:
             text = pattern.sub(plain, text)
     return text
+
+
+def _mismatch(error: EmbedderMismatch) -> str:
+    use, other = embedder_name(error.stored), embedder_name(error.given)
+    made = f"This store's vectors were made by {error.stored!r}" if use else "This store goes by words only"
+    return (
+        f"{made}; {error.given!r} was given, and vectors of two embedders cannot be compared: "
+        f"{f'use --embedder {use}, or ' if use else ''}leave --embedder and MEMORANDA_EMBEDDER out. To move the store "
+        f"to the other one: memoranda reembed --embedder {other}"
+    )
+
+
+def embedder_name(model: str) -> str:
+    """Return what --embedder takes for a model: of a service's with its dimensions, of which it may offer several."""
+    from memoranda.embedders import is_remote
+
+    return model if is_remote(model) else model.rpartition("@")[0]

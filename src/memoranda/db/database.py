@@ -95,11 +95,11 @@ class Database:
         return await self._in_thread(lambda: self.outside(fn, *args, **kwargs))
 
     def outside(self, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function outside any transaction, for the statements that refuse to be in one."""
+        """Run a function outside any transaction, in turn with writes, for statements that refuse one."""
         self._enter()
         self._prepare()
         try:
-            with self._engine.connect() as conn:
+            with self._taking_turns(True), self._engine.connect() as conn:
                 return fn(conn.execution_options(isolation_level="AUTOCOMMIT"), self.tables, *args, **kwargs)
         except (alchemy.DBAPIError, alchemy.TimeoutError) as error:
             raise self._mapped(error) from _discreet(error)
@@ -203,6 +203,11 @@ class Database:
             else:
                 self._attempt(False, _check)
         self._ready = True
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything was asked of it yet, and it is not closed."""
+        return self._ready and not self._closed
 
     @property
     def is_absent(self) -> bool:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 MEMORY_TYPES = ("preference", "semantic", "episodic", "prospective", "procedural", "summary")
 STATUSES = ("active", "superseded", "retracted", "expired")
 AUDIENCES = ("private", "project")
+JOB_STATUSES = ("waiting", "failed")
+ERASURES = ("memory", "user", "about", "persona")
 SOURCE_TYPES = ("user_message", "assistant_inference", "tool_result", "manual", "consolidation", "reflection")
 
 NAMES = {
@@ -64,6 +66,10 @@ class Tables:
     vectors: Table
     project_members: Table
     spaces: Table
+    erasures: Table
+    jobs: Table
+    user_model: Table
+    user_model_versions: Table
     settings: Table
 
 
@@ -216,6 +222,7 @@ def declare(dialect: "Dialect") -> Tables:
         Column("owner", Uuid, nullable=False),
         Column("vector", dialect.vector_type(), nullable=False),
         *dialect.key("tenant", "persona", "kind", "model", "owner", numbered=True),
+        sqlite_autoincrement=True,  # a number is never given twice: caches ask for what is newer than they have seen
     )
     project_members = Table(
         name("project_members"),
@@ -237,6 +244,72 @@ def declare(dialect: "Dialect") -> Tables:
         *dialect.key("tenant", "persona", "name"),
         **_CLUSTERED,
     )
+    erasures = Table(
+        name("erasures"),
+        meta,
+        _axis("tenant"),  # empty where it would name the one who was erased
+        _axis("persona"),  # empty for all of them, and where it was erased itself
+        Column("id", Uuid, nullable=False),
+        Column("kind", String, nullable=False),
+        Column("subject", String(64), nullable=False),  # a digest: the ledger holds no name
+        Column("count", Integer, nullable=False),
+        Column("erased_at", UTCDateTime, nullable=False),
+        Column("finished_at", UTCDateTime),  # NULL until nothing is left in the file either
+        *dialect.key("tenant", "persona", "id"),
+        _one_of("kind", ERASURES),
+        **_CLUSTERED,
+    )
+    jobs = Table(
+        name("jobs"),
+        meta,
+        *_scope(),
+        Column("id", Uuid, nullable=False),
+        Column("kind", String, nullable=False),
+        Column("payload", Json, nullable=False),
+        Column("status", String, nullable=False, server_default=text("'waiting'")),
+        Column("unique_key", String),  # of what there may be one at a time; NULL where there may be many
+        Column("attempts", Integer, nullable=False, server_default=text("0")),
+        Column("due_at", UTCDateTime, nullable=False),
+        Column("lease_until", UTCDateTime),
+        _axis("worker"),
+        _axis("error"),
+        Column("created_at", UTCDateTime, nullable=False),
+        *dialect.key("tenant", "persona", "id"),
+        UniqueConstraint("tenant", "persona", "unique_key"),
+        _one_of("status", JOB_STATUSES),
+        **_CLUSTERED,
+    )
+    Index(None, jobs.c.tenant, jobs.c.persona, jobs.c.due_at)
+    user_model = Table(
+        name("user_model"),
+        meta,
+        *_scope(),
+        _axis("user"),
+        Column("dimension", String, nullable=False),
+        Column("content", Text, nullable=False),
+        Column("confidence", Integer, nullable=False, server_default=text("5")),
+        Column("version", Integer, nullable=False, server_default=text("1")),
+        Column("created_at", UTCDateTime, nullable=False),
+        Column("updated_at", UTCDateTime, nullable=False),
+        *dialect.key("tenant", "persona", "user", "dimension"),
+        _scale("confidence"),
+        **_CLUSTERED,
+    )
+    user_model_versions = Table(
+        name("user_model_versions"),
+        meta,
+        *_scope(),
+        _axis("user"),
+        Column("dimension", String, nullable=False),
+        Column("version", Integer, nullable=False),
+        Column("content", Text, nullable=False),
+        Column("confidence", Integer, nullable=False),
+        Column("created_at", UTCDateTime, nullable=False),
+        Column("replaced_at", UTCDateTime, nullable=False),
+        *dialect.key("tenant", "persona", "user", "dimension", "version"),
+        _scale("confidence"),
+        **_CLUSTERED,
+    )
     settings = Table(
         name("settings"),
         meta,
@@ -256,5 +329,9 @@ def declare(dialect: "Dialect") -> Tables:
         vectors=vectors,
         project_members=project_members,
         spaces=spaces,
+        erasures=erasures,
+        jobs=jobs,
+        user_model=user_model,
+        user_model_versions=user_model_versions,
         settings=settings,
     )

@@ -39,6 +39,8 @@ class CachedEmbedder:
         self.embedder = embedder
         self.name = embedder.name
         self.dimensions = embedder.dimensions
+        self.deferred = bool(getattr(embedder, "deferred", False))
+        self.configured = bool(getattr(embedder, "configured", True))
         self.distinguishes_purpose = bool(getattr(embedder, "distinguishes_purpose", True))
         self._size = size
         self._seen: OrderedDict[_Key, NDArray[np.float32]] = OrderedDict()
@@ -49,6 +51,11 @@ class CachedEmbedder:
         """Begin with a lock that nobody holds."""
         self._lock = threading.Lock()
         self._seen = OrderedDict(self._seen)
+
+    def forget(self) -> None:
+        """Forget every text that was seen, and its vector."""
+        with self._lock:
+            self._seen = OrderedDict()
 
     @property
     def model(self) -> str:

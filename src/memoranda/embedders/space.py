@@ -1,9 +1,10 @@
 """The vector space of a store: which embedder made its vectors, and whether that one is at hand."""
 
-from memoranda.embedders import resolve
+from memoranda.embedders import is_remote, resolve
 from memoranda.embedders.cache import CachedEmbedder
 from memoranda.errors import EmbedderMismatch, EmbedderUnavailable, MemorandaError
 from memoranda.protocols import Embedder
+from memoranda.ranking import floors
 
 NONE = ""
 """What the store's setting says when it goes by words only."""
@@ -22,6 +23,13 @@ class VectorSpace:
         self._embedder = _cached(resolve("auto" if given is None else given))
         self.settled = False
         self.problem: str | None = None
+        self.measured: floors.Measured | None = None
+        """The floor that was measured on this store for this model, if one was."""
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the caller named an embedder; otherwise the store's own is taken."""
+        return self._chosen
 
     @property
     def proposed(self) -> str:
@@ -49,8 +57,18 @@ class VectorSpace:
             raise EmbedderUnavailable(self.problem)
         return self._embedder
 
-    def settle(self, stored: str) -> None:
-        """Adopt the model the store was made with.
+    @property
+    def configured(self) -> bool:
+        """Whether the embedder has what it needs to be called, such as a key."""
+        return self._embedder is not None and self._embedder.configured
+
+    @property
+    def deferred(self) -> bool:
+        """Whether memories are embedded after they were stored, because it takes a while."""
+        return self._embedder is not None and self._embedder.deferred
+
+    def settle(self, stored: str, floor: object = None) -> None:
+        """Adopt the model the store was made with, and the floor that was measured on it, if one was.
 
         Raises:
             EmbedderMismatch: the caller chose another embedder.
@@ -60,10 +78,15 @@ class VectorSpace:
                 self._adopt(stored)
             elif self._embedder is not None:
                 raise EmbedderMismatch(stored or "none", self.proposed)
+        self.measured = floors.stored(floor, self.model)
         self.settled = True
 
     def _adopt(self, stored: str) -> None:
         name = stored.rpartition("@")[0]
+        if is_remote(name):
+            self._embedder = None
+            self.problem = f"the store's embedder {stored!r} sends texts out: name it as embedder="
+            return
         try:
             self._embedder = _cached(resolve(name or "none"))
         except MemorandaError:

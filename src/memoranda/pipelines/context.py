@@ -5,20 +5,24 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
-from memoranda.db.queries import store
+from memoranda.db.queries import jobs, store
 from memoranda.drafts import Setting
-from memoranda.effects import Steps, embed, read, write
+from memoranda.effects import Steps, embed, read, wake, write
 from memoranda.embedders.space import VectorSpace
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, NotAllowed
+from memoranda.pipelines import erasing
 from memoranda.policies import Policies
 from memoranda.protocols import Clock, Purpose
+from memoranda.ranking.floors import SETTING
 from memoranda.scope import Scope
 from memoranda.text import TERMS_VERSION, Tokenizer
 
 if TYPE_CHECKING:
     from memoranda.effects import VectorList
 
-_EMBEDDER, _WORDS = "embedder", "words"
+_TO_COME = "its vector is made in the background"
+EMBEDDER, _WORDS = "embedder", "words"
+"""Names of settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,8 @@ class Context:
     zone: tzinfo
     clock: Clock
     space: VectorSpace
+    leaves_jobs: bool = False
+    """Whether somebody does in the background what cannot be done at once."""
 
     def setting(self) -> Setting:
         """Return everything a draft or a query depends on, at this moment."""
@@ -40,6 +46,7 @@ class Context:
             tokenizer=self.tokenizer,
             zone=self.zone,
             now=self.clock().astimezone(UTC),
+            leaves_jobs=self.leaves_jobs and self.space.configured,
         )
 
     def writing(self) -> Setting:
@@ -68,15 +75,22 @@ def opened(context: Context) -> Steps[None]:
     if space.settled:
         return
     made = yield from read(store.settings)
-    if not {_EMBEDDER, _WORDS} <= made.keys():
-        made = yield from write(store.settle, {_EMBEDDER: space.proposed, _WORDS: words})
+    if not {EMBEDDER, _WORDS} <= made.keys():
+        made = yield from write(store.settle, {EMBEDDER: space.proposed, _WORDS: words})
     if made[_WORDS]["language"] != words["language"]:
         raise ConfigurationError(
             f"This store's words were indexed in {made[_WORDS]['language']}: open it with that language."
         )
     if made[_WORDS]["version"] != TERMS_VERSION:
         raise ConfigurationError("This store's words were indexed by another release: open it with that one.")
-    space.settle(made[_EMBEDDER])
+    space.settle(made[EMBEDDER], made.get(SETTING))
+    yield from erasing.finish_in_passing(context.clock)
+    if context.leaves_jobs and (yield from read(jobs.any_waiting)):
+        yield from wake(passing=True)
+
+
+def _compares(policies: Policies) -> bool:
+    return policies.dedupe.name in ("novelty", "same")
 
 
 def vectors_of(
@@ -85,6 +99,9 @@ def vectors_of(
     """Return a vector a text, or None a text and why there are none."""
     if context.space.model is None:
         return [None] * len(texts), context.space.problem
+    later = context.leaves_jobs and context.space.configured and context.space.deferred
+    if purpose == "text" and later and not _compares(context.policies):
+        return [None] * len(texts), _TO_COME
     try:
         return (yield from embed(texts, purpose)), None
     except EmbedderUnavailable as error:

@@ -1,5 +1,6 @@
 """How a question is answered: embed it, gather candidates, rank them, compare with the floor, fetch what is left."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -8,29 +9,36 @@ from typing import Any
 from sqlalchemy import Connection
 
 from memoranda import filters as filtering
-from memoranda.db.queries import candidates, memories
+from memoranda.db.queries import candidates, memories, past
 from memoranda.db.queries.candidates import Question
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, read, write
-from memoranda.errors import InvalidInput, StoreError
+from memoranda.errors import InvalidInput, MemorandaError, StoreError
 from memoranda.filters import Filters
 from memoranda.pipelines.context import Context, opened, vectors_of
 from memoranda.policies import FloorPolicy, RankingPolicy
 from memoranda.protocols import Purpose
-from memoranda.ranking import Scored, floor_for, rank
+from memoranda.ranking import Floor, Measured, Scored, measured_for, rank, settle
 from memoranda.records import Hit, Memory, Recall
 from memoranda.text import clean, words
 
+_log = logging.getLogger("memoranda.recall")
+
+_CORE = 50  # memories always in mind, if nobody says otherwise
 LIMIT = 1000
 """The most hits a recall or a list returns."""
 
 _LONGEST_QUESTION = 16_384  # characters: nobody means more, and an event loop would wait for it
 
+_LONGEST_SECRET = 4096  # characters
+
 _NOTHING_ASKED = "the question holds no word to look for"
 _NOTHING_STORED = "nothing is stored here that this question may see"
 _NOTHING_NEAR = "no memory shares a word or a meaning with the question"
 _BELOW_FLOOR = "the nearest memory is too far from the question to be its answer"
+_NOT_AT_HAND = "the memories could not be looked up: that says nothing about what is remembered"
+_GIVES_ORDERS = "what comes near looks like orders to a model, which are not put before one"
 _BY_WORDS_ONLY = "answered from words alone: {}"
 
 
@@ -47,12 +55,33 @@ def checked_limit(limit: int | None, default: int) -> int:
     return limit
 
 
-def recall(context: Context, query: str, limit: int | None, fields: Mapping[str, Any]) -> Steps[Recall]:
-    """Return what answers a question, or an abstention with its reason."""
+def recall(
+    context: Context,
+    query: str,
+    limit: int | None,
+    fields: Mapping[str, Any],
+    floor: FloorPolicy | None = None,
+    *,
+    unasked: bool = False,
+) -> Steps[Recall]:
+    """Return what answers a question, or an abstention with its reason.
+
+    Args:
+        context: Who asks, and how.
+        query: The question.
+        limit: How many hits at most.
+        fields: The filters.
+        floor: Another floor than the persona's.
+        unasked: Whether the hits will be put before a model that did not ask for them; see `FloorPolicy.injected`.
+    """
     if not isinstance(query, str):
         raise InvalidInput("query must be a string", field="query")
+    if floor is not None and not isinstance(floor, FloorPolicy):
+        raise InvalidInput("floor must be a FloorPolicy", field="floor")
     wanted = checked_limit(limit, context.policies.limit)
     filters = filtering.check(fields, context.zone, project=context.scope.project)
+    if unasked:
+        filters = replace(filters, core=False)  # what is always in mind is there already
     setting = context.setting()
     question, why = yield from _asked(
         context, setting, query, "query", _proposing(context.policies.ranking, wanted), filters
@@ -60,7 +89,8 @@ def recall(context: Context, query: str, limit: int | None, fields: Mapping[str,
     degraded = _BY_WORDS_ONLY.format(why) if why else None
     if not question.terms and question.vector is None:
         return Recall(abstained=True, reason=_NOTHING_ASKED, degraded=degraded)
-    answer = yield from read(_answered, question, setting, context.space.name, wanted)
+    bound = settle(floor or context.policies.floor, _measured(context, question), unasked=unasked)
+    answer = yield from read(_answered, question, setting, bound, wanted)
     if context.policies.write.track_access and answer.hits and not filters.include_inactive:
         degraded = (yield from _count(setting, answer.hits)) or degraded
     return replace(answer, degraded=degraded)
@@ -70,7 +100,8 @@ def _asked(
     context: Context, setting: Setting, said: str, purpose: Purpose, ranking: RankingPolicy, filters: Filters
 ) -> Steps[tuple[Question, str | None]]:
     """Return what was asked as the database takes it, and why there is no vector if there should be one."""
-    text = hidden(clean(said)[:_LONGEST_QUESTION], context.policies)
+    # Cut once more, or a secret on the edge would be too short to be known as one.
+    text = hidden(clean(said)[: _LONGEST_QUESTION + _LONGEST_SECRET], context.policies)[:_LONGEST_QUESTION]
     yield from opened(context)
     vector, why = None, None
     if text.strip():
@@ -94,40 +125,41 @@ def _proposing(policy: RankingPolicy, limit: int) -> RankingPolicy:
     return policy if policy.candidates >= 4 * limit else replace(policy, candidates=4 * limit)
 
 
+def _measured(context: Context, question: Question) -> Measured:
+    """Return what was measured on this store, else for its embedder."""
+    space, embedded = context.space, question.vector is not None
+    if space.measured is not None and embedded == (space.model is not None):
+        return space.measured
+    return measured_for(space.name, embedded=embedded)
+
+
 def _answered(
-    conn: Connection, tables: Tables, question: Question, setting: Setting, embedder: str, limit: int
+    conn: Connection, tables: Tables, question: Question, setting: Setting, floor: Floor, limit: int
 ) -> Recall:
     """Gather, rank, compare with the floor and fetch, all in one turn of a database thread: ranking takes its time."""
     asked, found = candidates.gather(conn, tables, question)
-    ranked = rank(asked, found, question.ranking)
-    floor = setting.policies.floor
-    kept, reason = _above_floor(floor, ranked, embedder=embedder, embedded=question.vector is not None)
-    # What only its place speaks for is no answer, however well the best one fits.
-    speaking = (item for item in kept if item.reasons or not floor.enabled)
-    shown = list(islice(speaking, limit)) if kept else ranked[:limit]
-    answered = bool(kept) and bool(shown)
-    shown = shown or ranked[:limit]
-    hits = _hits(shown, memories.by_ids(conn, tables, setting, [item.candidate.id for item in shown]))
+    if question.filters.as_of is not None:
+        found = past.as_they_were(conn, tables, question, setting, found)
+    counted = floor.counting(found)
+    ranked = rank(asked, counted, question.ranking)
+    passed = floor.passing(ranked)
+    # What only its place speaks for is no answer, however well the best one fits, unless the floor is of each hit.
+    silent = not floor.enabled or floor.dense_max is not None or floor.each is not None
+    shown = list(islice((item for item in passed if silent or item.reasons), limit))
+    answered = bool(shown)
+    if not answered:
+        shown = (ranked if counted is found else rank(asked, found, question.ranking))[:limit]
+    fetched = memories.by_ids(conn, tables, setting, [item.candidate.id for item in shown])
+    if (moment := question.filters.as_of) is not None:
+        fetched = {memory.id: memory for memory in past.as_held(conn, tables, list(fetched.values()), moment)}
+    hits = _hits(shown, fetched)
     if answered:
         return Recall(hits=hits)
-    if reason is None:
+    if ranked and not passed:
+        reason = _BELOW_FLOOR
+    else:
         reason = _NOTHING_NEAR if candidates.any_to_ask(conn, tables, question) else _NOTHING_STORED
     return Recall(abstained=True, reason=reason, nearest=hits)
-
-
-def _above_floor(
-    policy: FloorPolicy, ranked: Sequence[Scored], *, embedder: str, embedded: bool
-) -> tuple[Sequence[Scored], str | None]:
-    if not policy.enabled or not ranked:
-        return ranked, None
-    floor = floor_for(embedder, embedded=embedded) if policy.least is None else policy.least
-    # The best hit decides whether the question is answered at all; what comes with it may be weaker.
-    if max(item.confidence for item in ranked) < floor:
-        return (), _BELOW_FLOOR
-    if policy.each is not None:
-        # Words alone must at least share one: 0 says they share none.
-        ranked = [item for item in ranked if item.confidence >= policy.each and (embedded or item.confidence > 0)]
-    return ranked, None
 
 
 def _hits(ranked: Sequence[Scored], fetched: Mapping[Any, Memory]) -> tuple[Hit, ...]:
@@ -142,6 +174,31 @@ def _hits(ranked: Sequence[Scored], fetched: Mapping[Any, Memory]) -> tuple[Hit,
         for item in ranked
         if item.candidate.id in fetched  # what was erased in between is gone
     )
+
+
+def relevant(context: Context, text: str, limit: int | None) -> Steps[Recall]:
+    """Return what is worth putting before a model that did not ask, core memories left out; fails no turn."""
+    try:
+        found = yield from recall(context, text, limit, {}, unasked=True)
+    except InvalidInput:
+        raise
+    except MemorandaError as error:
+        _log.warning("no memories could be looked up: %s", error)
+        return Recall(abstained=True, reason=_NOT_AT_HAND, degraded=str(error))
+    if found.degraded:
+        _log.warning("memories were looked up, but %s", found.degraded)
+    harmless = tuple(hit for hit in found.hits if not hit.memory.suspicions)
+    if found.hits and not harmless:
+        return replace(found, hits=(), abstained=True, reason=_GIVES_ORDERS)
+    return replace(found, hits=harmless)
+
+
+def core(context: Context, limit: int | None) -> Steps[list[Memory]]:
+    """Return the memories that are always in mind, but those that look like orders to a model."""
+    wanted = checked_limit(limit, _CORE)
+    filters = replace(filtering.check({}, context.zone, project=context.scope.project), core=True)
+    found = yield from read(memories.listed, context.setting(), filters, wanted, "importance", None)
+    return [memory for memory in found if not memory.suspicions]
 
 
 def _count(setting: Setting, hits: Sequence[Hit]) -> Steps[str | None]:
@@ -160,6 +217,5 @@ def nearest(context: Context, content: str, project: str | None) -> Steps[Hit | 
     filters = filtering.check({"project": project}, context.zone, project=context.scope.project)
     ranking, setting = RankingPolicy(name="overlap", candidates=16, neighbours=0), context.setting()
     question, _ = yield from _asked(context, setting, content, "text", ranking, replace(filters, pages=False))
-    unbound = replace(setting, policies=replace(setting.policies, floor=FloorPolicy(enabled=False)))
-    answer = yield from read(_answered, question, unbound, context.space.name, 1)
+    answer = yield from read(_answered, question, setting, Floor(enabled=False), 1)
     return answer.hits[0] if answer.hits else None

@@ -1,16 +1,24 @@
 """How a memory is written, corrected and taken back."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast, get_args
+from dataclasses import replace
+from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
-from memoranda.db.queries import corrections, memories
-from memoranda.drafts import Draft, Setting, check, draft, embedded_text, hidden
-from memoranda.effects import Steps, compute, write
+from memoranda.db.queries import adding, corrections
+from memoranda.db.queries.adding import Stored
+from memoranda.drafts import Draft, MemoryFields, Setting, check, draft, embedded_text, hidden, require_about
+from memoranda.effects import Steps, compute, wake, write
 from memoranda.errors import InvalidInput
 from memoranda.pipelines.context import Context, opened, vectors_of
-from memoranda.records import Memory, Status, Written
+from memoranda.records import Forgotten, Kept, Memory, Status, Undone, Written
 
+_OUTCOMES: Mapping[str, Literal["remembered", "known", "updated"]] = {
+    "new": "remembered",
+    "known": "known",
+    "revised": "updated",
+}
+_TOLD = 20  # refused rows named in one message; the error carries them all
 _LONG = 10_000  # characters: about a millisecond of work
 
 
@@ -24,13 +32,41 @@ def write_many(context: Context, items: Iterable[str | Mapping[str, Any]]) -> St
         return []
     yield from opened(context)
     vectors, degraded = yield from vectors_of(context, [item.text for item in drafts], "text")
-    stored = yield from write(memories.add, drafts, vectors, context.space.model, setting)
-    return [Written(memory=memory, created=created, degraded=degraded) for memory, created in stored]
+    stored = yield from write(adding.add, drafts, vectors, context.space.model, setting)
+    yield from _left(context, degraded)
+    return [_written(item, degraded) for item in stored]
+
+
+def _left(context: Context, degraded: str | None) -> Steps[None]:
+    """Have the job done that a write without vectors has left."""
+    if degraded is not None and context.leaves_jobs and context.space.model is not None:
+        yield from wake()
+
+
+def _written(stored: Stored, degraded: str | None) -> Written:
+    was = stored.was.content if stored.was else None
+    return Written(memory=stored.memory, created=stored.outcome == "new", was=was, degraded=degraded)
 
 
 def _drafted(items: Sequence[str | Mapping[str, Any]], setting: Setting) -> list[Draft]:
-    """Check all rows before the first is turned into terms: a bad one costs no work."""
-    checked = [check(*_parted(item, index), index=index) for index, item in enumerate(items)]
+    """Check all rows before the first is turned into terms: a bad one costs no work, and is named with all others."""
+    checked: list[tuple[str, MemoryFields]] = []
+    refused: list[InvalidInput] = []
+    for index, item in enumerate(items):
+        try:
+            checked.append(check(*_parted(item, index), index=index))
+        except InvalidInput as error:
+            refused.append(error)
+    if len(refused) > 1:
+        told = "; ".join(map(str, refused[:_TOLD]))
+        more = f"; and {len(refused) - _TOLD:,} more" if len(refused) > _TOLD else ""
+        raise InvalidInput(
+            f"{len(refused):,} rows were refused, and nothing was stored: {told}{more}",
+            field=refused[0].field,
+            rows=refused,
+        )
+    if refused:
+        raise refused[0]
     return [draft(text, fields, setting, index=index) for index, (text, fields) in enumerate(checked)]
 
 
@@ -54,8 +90,25 @@ def write_one(context: Context, content: str, fields: Mapping[str, Any]) -> Step
         item = draft(text, parsed, setting)
     yield from opened(context)
     vectors, degraded = yield from vectors_of(context, [item.text], "text")
-    [(memory, created)] = yield from write(memories.add, [item], vectors, context.space.model, setting)
-    return Written(memory=memory, created=created, degraded=degraded)
+    [stored] = yield from write(adding.add, [item], vectors, context.space.model, setting)
+    yield from _left(context, degraded)
+    return _written(stored, degraded)
+
+
+def keep(context: Context, content: str, identifier: UUID | str | None, fields: Mapping[str, Any]) -> Steps[Kept]:
+    """Check and embed a statement, then store it once: what says the same is given its text."""
+    policies = context.policies
+    comparing = replace(policies, dedupe=replace(policies.dedupe, name="same"))
+    setting = replace(context.writing(), policies=comparing)
+    text, parsed = check(content, fields)
+    require_about(parsed)
+    item = yield from compute(draft, text, parsed, setting)
+    yield from opened(context)
+    [vector], degraded = yield from vectors_of(context, [item.text], "text")
+    stored = yield from write(adding.keep, item, vector, context.space.model, setting, identifier)
+    yield from _left(context, degraded)
+    was = stored.was.content if stored.was else None
+    return Kept(memory=stored.memory, outcome=_OUTCOMES[stored.outcome], was=was, degraded=degraded)
 
 
 def supersede(context: Context, identifier: UUID | str, content: str, fields: Mapping[str, Any]) -> Steps[Written]:
@@ -69,6 +122,7 @@ def supersede(context: Context, identifier: UUID | str, content: str, fields: Ma
     [vector], degraded = yield from vectors_of(context, [embedded], "text")
     model = context.space.model
     new, created, old = yield from write(corrections.supersede, setting, identifier, text, parsed, vector, model)
+    yield from _left(context, degraded)
     return Written(memory=new, created=created, superseded=old, degraded=degraded)
 
 
@@ -78,6 +132,17 @@ def mark(context: Context, identifier: UUID | str, status: str, by: UUID | str |
     if status not in allowed:
         raise InvalidInput(f"status must be one of {', '.join(allowed)}", field="status")
     return (yield from write(corrections.mark, context.writing(), identifier, cast(Status, status), by))
+
+
+def undo(context: Context, identifier: UUID | str) -> Steps[Undone]:
+    """Take back that a memory was replaced or marked."""
+    memory, retracted = yield from write(corrections.undo, context.writing(), identifier)
+    return Undone(memory=memory, retracted=retracted)
+
+
+def forget(context: Context, identifier: UUID | str) -> Steps[Forgotten]:
+    """Take one memory out of every answer, and say what it said."""
+    return Forgotten(memory=(yield from delete(context, identifier)))
 
 
 def delete(context: Context, identifier: UUID | str) -> Steps[Memory]:

@@ -10,14 +10,14 @@ from types import MappingProxyType
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
-from memoranda.ranking.floors import FLOORS, floor_for
+from memoranda.ranking.floors import FLOORS, Floor, Measured, measured_for, settle
 from memoranda.ranking.overlap import rank_overlap
 from memoranda.ranking.rrf import rank_rrf
 from memoranda.ranking.scored import Scored
 from memoranda.ranking.standard import rank_standard
 from memoranda.ranking.weighted import rank_weighted
 
-__all__ = ["FLOORS", "Scored", "floor_for", "rank"]
+__all__ = ["FLOORS", "Floor", "Measured", "Scored", "measured_for", "rank", "settle"]
 
 _RANKERS: Mapping[str, Callable[[Query, Sequence[Candidate], RankingPolicy], list[Scored]]] = MappingProxyType(
     {"standard": rank_standard, "weighted": rank_weighted, "rrf": rank_rrf, "overlap": rank_overlap}

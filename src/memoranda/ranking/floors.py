@@ -1,16 +1,134 @@
-"""From which confidence on the best hit counts as an answer, by embedder."""
+"""Which hits count as an answer: from which confidence on, and up to which distance.
 
-from collections.abc import Mapping
+What a policy leaves open is measured, for each embedder on public sets or on a store by `MemoryEngine.calibrate`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 from types import MappingProxyType
+from typing import Any
+
+from memoranda.candidates import Candidate
+from memoranda.policies import FloorPolicy
+from memoranda.ranking.scored import Scored
 
 DEFAULT = "default"
 TEXT_ONLY = "text"
 
-FLOORS: Mapping[str, float] = MappingProxyType({"hash/words": 0.3, "wordllama": 0.425, DEFAULT: 0.45, TEXT_ONLY: 0.26})
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Where questions that have an answer part from those that have none."""
+
+    least: float
+    """The confidence of the best hit, 0..1, from which the question counts as answered."""
+    dense_max: float = 2.0
+    """The distance, 0..2, that an answer stays within."""
+
+
+FLOORS: Mapping[str, Measured] = MappingProxyType(
+    {
+        "hash/words": Measured(least=0.3, dense_max=0.7),
+        "wordllama": Measured(least=0.425, dense_max=0.57),
+        DEFAULT: Measured(least=0.45, dense_max=0.5),
+        TEXT_ONLY: Measured(least=0.26),
+    }
+)
 """Where 95 % of the answerable questions of the LoCoMo set are still answered and few foreign ones, lower where small
-everyday stores ask for it; the measurements stand in tests/benchmarks/RESULTS.md. `default` is that of MiniLM."""
+everyday stores ask for it; the measurements stand in tests/benchmarks/RESULTS.md. The confidence of `default` is that
+of MiniLM, its distance that of bge-m3, whose paraphrases lie at 0.34 to 0.45 and whose unrelated texts at 0.52 to 0.68.
+"""
 
 
-def floor_for(embedder: str, *, embedded: bool = True) -> float:
-    """Return the floor for answers of an embedder: `default` for one not measured, `text` when nothing was embedded."""
+SETTING = "floor"
+"""The name under which a store keeps what was measured on it."""
+
+
+def stored(value: Any, model: str | None) -> Measured | None:
+    """Return what a store says was measured on it; None when nothing was, or for another model than it uses now."""
+    if not isinstance(value, Mapping) or value.get("model") != (model or ""):
+        return None
+    return Measured(least=float(value["least"]), dense_max=float(value["dense_max"]))
+
+
+def to_store(measured: Measured, model: str | None) -> dict[str, Any]:
+    """Return a measurement as a store keeps it."""
+    return {"model": model or "", "least": measured.least, "dense_max": measured.dense_max}
+
+
+def measured_for(embedder: str, *, embedded: bool = True) -> Measured:
+    """Return what was measured for an embedder: `default` for an unknown one, `text` when nothing was embedded."""
     return FLOORS[TEXT_ONLY] if not embedded else FLOORS.get(embedder, FLOORS[DEFAULT])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A floor policy with everything filled in that it left to measurement."""
+
+    enabled: bool
+    least: float = 0.0
+    each: float | None = None
+    dense_max: float | None = None
+    lexical_max: float | None = None
+
+    def counting(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """Return the candidates as the ranker shall see them: what lies too far has no place in the vector leg."""
+        if not self.enabled or self.dense_max is None:
+            return candidates
+        limit = self.dense_max
+        return [
+            candidate
+            if candidate.dense_rank is None or _within(candidate, limit)
+            else replace(candidate, dense_rank=None)
+            for candidate in candidates
+        ]
+
+    def passing(self, ranked: Sequence[Scored]) -> list[Scored]:
+        """Return what is near and sure enough, in the order it came in; nothing if the best of it is not sure enough."""
+        if not self.enabled:
+            return list(ranked)
+        near = [item for item in ranked if self._is_near(item.candidate)]
+        # The best hit decides whether the question is answered at all; what comes with it may be weaker.
+        if max((item.confidence for item in near), default=-inf) < self.least:
+            return []
+        if self.each is None:
+            return near
+        # Nothing in common is no answer: 0 says that words share none, and that meanings have nothing to do.
+        return [item for item in near if item.confidence >= self.each and (item.confidence > 0 or self.each < 0)]
+
+    def _is_near(self, candidate: Candidate) -> bool:
+        dense_max = inf if self.dense_max is None else self.dense_max
+        lexical_max = dense_max if self.lexical_max is None else self.lexical_max
+        if candidate.text_rank is None:
+            return _within(candidate, dense_max)
+        by_meaning = candidate.dense_rank is not None and _within(candidate, dense_max)
+        return by_meaning or _within(candidate, lexical_max)
+
+
+def settle(policy: FloorPolicy, measured: Measured, *, unasked: bool = False) -> Floor:
+    """Fill in what a policy leaves to measurement.
+
+    Args:
+        policy: What the persona asks for.
+        measured: What was measured for the store's embedder, or on the store.
+        unasked: Whether the hits will be put before a model that did not ask for them: then every single one needs the
+            confidence `injected`, in a persona without a floor as well.
+    """
+    injected = measured.least if policy.injected is None else policy.injected
+    if not policy.enabled:
+        return Floor(enabled=True, least=injected, each=injected) if unasked else Floor(enabled=False)
+    dense_max = measured.dense_max if policy.dense_max == "measured" else policy.dense_max
+    return Floor(
+        enabled=True,
+        least=measured.least if policy.least is None else policy.least,
+        each=max(policy.each or 0.0, injected) if unasked else policy.each,
+        dense_max=dense_max,
+        lexical_max=policy.lexical_max,
+    )
+
+
+def _within(candidate: Candidate, limit: float) -> bool:
+    """Say whether a row is strictly nearer than a distance; what has no vector to compare is exempt."""
+    # six digits: single precision must not decide about a distance that is the limit itself
+    return candidate.cosine is None or round(1 - candidate.cosine, 6) < limit

@@ -20,6 +20,7 @@ def rank_rrf(query: Query, candidates: Sequence[Candidate], policy: RankingPolic
     """Score 1/(60 + rank) a leg, + 0.002 · importance/10, + 0.001 for a row stored within 30 days.
 
     The bonuses weigh about as much as one rank, so they decide between equals only. Equal scores: higher id first.
+    A score says nothing about how good the best row is; the confidence does, and the distances of the floor.
     """
     evidence = Evidence(query, candidates)
     scored = []
@@ -30,10 +31,14 @@ def rank_rrf(query: Query, candidates: Sequence[Candidate], policy: RankingPolic
             "importance": IMPORTANCE_BONUS * candidate.importance / 10,
             "fresh": FRESH_BONUS if query.now - candidate.created_at <= FRESH else 0.0,
         }
-        confidence = 1.0 if candidate.cosine is None else candidate.cosine
-        explain = partial(evidence.reasons, place)
         scored.append(
-            Scored(candidate=candidate, score=sum(legs.values()), confidence=confidence, legs=legs, explain=explain)
+            Scored(
+                candidate=candidate,
+                score=sum(legs.values()),
+                confidence=evidence.confidence(place),
+                legs=legs,
+                explain=partial(evidence.reasons, place),
+            )
         )
     return sorted(scored, key=lambda s: (s.score, s.candidate.id), reverse=True)
 

@@ -14,9 +14,8 @@ class Scored:
     score: float
     """What orders the ranking: higher is better. Comparable within one ranking only."""
     confidence: float
-    """How surely this row belongs to an answer: higher is better, comparable between queries of one embedder.
-    `standard` and `weighted`: 0..1, see `memoranda.ranking.evidence`; `rrf`: the cosine, 1 without one; `overlap`:
-    the score itself."""
+    """How surely this row belongs to an answer: higher is better, comparable between queries of one embedder. 0..1, see
+    `memoranda.ranking.evidence`; `overlap`: the score itself, -1..1.2, which a hit shows cut to 0..1."""
     legs: dict[str, float] = field(default_factory=dict)
     """The parts of the score by name; in `standard` and `rrf` they add up to it."""
     notes: tuple[str, ...] = ()

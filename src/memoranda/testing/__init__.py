@@ -5,17 +5,21 @@ with `pytest_plugins = ["memoranda.testing.plugin"]`.
 """
 
 from memoranda.testing.clocks import FrozenClock
-from memoranda.testing.embedders import BrokenEmbedder, CountingEmbedder, FixedEmbedder
+from memoranda.testing.embedders import BrokenEmbedder, CountingEmbedder, DeferredEmbedder, FixedEmbedder
+from memoranda.testing.models import ModelCall, ScriptedModel
 from memoranda.testing.network import NetworkClosed, NetworkGuard
 from memoranda.testing.twin import Twin, is_handle, unwrap
 
 __all__ = [
     "BrokenEmbedder",
     "CountingEmbedder",
+    "DeferredEmbedder",
     "FixedEmbedder",
     "FrozenClock",
+    "ModelCall",
     "NetworkClosed",
     "NetworkGuard",
+    "ScriptedModel",
     "Twin",
     "is_handle",
     "unwrap",

@@ -80,3 +80,35 @@ class CountingEmbedder:
         """Async twin of `embed`."""
         self.calls.append(tuple(texts))
         return await self._embedder.aembed(texts, purpose)
+
+
+class DeferredEmbedder:
+    """Pass everything to another embedder, in the background, after a number of calls that fail; `calls` counts all.
+
+    `errors` are raised one a call, before the first call that works; more can be appended at any time.
+    """
+
+    deferred = True
+
+    def __init__(self, embedder: "Embedder", errors: Sequence[Exception] = ()) -> None:
+        self.name = embedder.name
+        self.dimensions = embedder.dimensions
+        self.distinguishes_purpose = bool(getattr(embedder, "distinguishes_purpose", True))
+        self.errors = list(errors)
+        self.calls = 0
+        self._embedder = embedder
+
+    def embed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Raise the next error, or return what the other embedder returns."""
+        self._fail_or_go_on()
+        return self._embedder.embed(texts, purpose)
+
+    async def aembed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Async twin of `embed`."""
+        self._fail_or_go_on()
+        return await self._embedder.aembed(texts, purpose)
+
+    def _fail_or_go_on(self) -> None:
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)

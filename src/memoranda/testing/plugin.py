@@ -310,7 +310,7 @@ def make_engine(backend: Backend, twin: Callable[[object], Twin]) -> Iterator[Ca
     engines: list[Twin] = []
 
     def make(**options: Any) -> Twin:
-        engine: MemoryEngine = MemoryEngine(backend.url, **{"embedder": "hash/words", **options})
+        engine: MemoryEngine = MemoryEngine(backend.url, **{"embedder": "hash/words", "background": "off", **options})
         engines.append(twin(engine))
         return engines[-1]
 

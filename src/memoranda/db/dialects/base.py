@@ -1,8 +1,9 @@
 """The few things a database does in its own way."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from uuid import UUID
 
@@ -22,13 +23,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memoranda.db.schema import Tables
+    from memoranda.protocols import Progress
 
     Vector: TypeAlias = NDArray[np.float32]
 
 Upsert: TypeAlias = "SqliteInsert | PostgresqlInsert"
+VectorIndex: TypeAlias = Literal["not needed", "advised", "built", "damaged"]
+"""How it stands with the approximate index of vectors."""
 
 EXACT_LIMIT = 20_000
 """Up to this many rows a scope's vectors are compared one by one; beyond it an approximate index is worth building."""
+
+ROW_KEY = "row_key"
+"""In the `info` of a unique constraint: it is the key of the rows, where another column is the primary key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +75,33 @@ class VectorQuestion:
     """How many active rows the scope can see, by and large."""
     approximate: bool = False
     """Whether to walk an approximate index instead of comparing every row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scrubbed:
+    """What became of the traces of rows that are gone."""
+
+    obstacle: str | None = None
+    """What stands in the way, and what to do about it; None when no trace is left."""
+    elsewhere: str | None = None
+    """Where copies may be that this database does not reach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What a doctor learns from the database itself."""
+
+    versions: Mapping[str, str]
+    """Of the database and what it needs, by name."""
+    size: int
+    """What the store takes on disk or in memory, in bytes."""
+    storage: Mapping[str, str | int]
+    """How it is kept, by name."""
+    vector_index: VectorIndex = "not needed"
+    damage: tuple[str, ...] = ()
+    """What is broken, in words."""
+    readable: bool = True
+    """Whether rows can be read in spite of it."""
 
 
 class Dialect(Protocol):
@@ -147,10 +181,35 @@ class Dialect(Protocol):
         """Say whether tables are made on first use, or only when a person asks."""
         ...
 
+    # -- erasing
+
+    def traces(self) -> Literal["none", "file", "server"]:
+        """Say where what was deleted can still be read until `scrub` has run: in a file of ours, or on a server."""
+        ...
+
+    def scrub(self, conn: Connection, tables: "Tables", patience: float) -> Scrubbed:
+        """Remove what is left on the disk of rows that are gone; runs outside a transaction.
+
+        Readers of an older state stand in the way: they are waited for no longer than `patience`, in seconds.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Let go of what this process remembers of rows."""
+        ...
+
     # -- statements
 
     def insert(self, table: Table) -> Upsert:
         """Return an insert that can say what to do about rows that are already there."""
+        ...
+
+    def snapshot(self, conn: Connection) -> AbstractContextManager[None]:
+        """Let every statement inside the block, in a reading function, see the store at one moment."""
+        ...
+
+    def now(self, conn: Connection) -> datetime:
+        """Return the moment by the database's own clock, in UTC."""
         ...
 
     def advise_lock(self, conn: Connection, key: str) -> None:
@@ -203,4 +262,22 @@ class Dialect(Protocol):
 
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Return the same for texts."""
+        ...
+
+    # -- upkeep
+
+    def backup(self, conn: Connection, target: str, progress: "Progress | None") -> None:
+        """Copy the whole database to a file while it is in use; runs in a reading function."""
+        ...
+
+    def check_backup(self) -> None:
+        """Refuse where another program makes the backups, and name it."""
+        ...
+
+    def examine(self, conn: Connection, tables: "Tables", model: str | None) -> "Examination":
+        """Look at what a doctor wants to know of this database; changes nothing."""
+        ...
+
+    def check_search(self, conn: Connection, tables: "Tables") -> list[str]:
+        """Compare the index of full text with the table, and return what is wrong; runs in a writing function."""
         ...

@@ -7,6 +7,7 @@ goes over to a generic plan, which would put an approximate index in front of a 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
@@ -40,7 +41,16 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from memoranda.db.dialects.base import EXACT_LIMIT, EngineOptions, TextQuestion, Upsert, VectorQuestion
+from memoranda.db.dialects import postgresql_scrubbing
+from memoranda.db.dialects.base import (
+    EXACT_LIMIT,
+    EngineOptions,
+    Examination,
+    Scrubbed,
+    TextQuestion,
+    Upsert,
+    VectorQuestion,
+)
 from memoranda.db.dialects.postgresql_upkeep import Upkeep, vector_index_name
 from memoranda.errors import (
     ConfigurationError,
@@ -56,6 +66,7 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
 
     from memoranda.db.schema import Tables
+    from memoranda.protocols import Progress
 
 SEARCH = (
     "setweight(to_tsvector('simple'::regconfig, category_terms), 'A') || "
@@ -228,11 +239,43 @@ class PostgresqlDialect:
         """Leave a shared database to the person who looks after it."""
         return False
 
+    # -- erasing
+
+    def traces(self) -> Literal["none", "file", "server"]:
+        """Leave them on the server."""
+        return "server"
+
+    def scrub(self, conn: Connection, tables: "Tables", patience: float) -> Scrubbed:
+        """Vacuum every table that holds anybody's rows."""
+        names = [table.name for table in tables.metadata.sorted_tables if "tenant" in table.c]
+        return postgresql_scrubbing.scrub(conn, str(self.schema), names, patience)
+
+    def forget(self) -> None:
+        """Remember nothing of rows anyway."""
+
     # -- statements
 
     def insert(self, table: Table) -> Upsert:
         """Return an INSERT ... ON CONFLICT."""
         return insert(table)
+
+    @contextmanager
+    def snapshot(self, conn: Connection) -> Iterator[None]:
+        """Read in a transaction that sees nothing of what others write meanwhile."""
+        conn.exec_driver_sql("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        try:
+            yield
+        except BaseException:
+            if not conn.invalidated:
+                conn.exec_driver_sql("ROLLBACK")
+            raise
+        conn.exec_driver_sql("COMMIT")
+
+    def now(self, conn: Connection) -> datetime:
+        """Ask the server, in the middle of a transaction too."""
+        moment = conn.scalar(select(func.clock_timestamp()))
+        assert isinstance(moment, datetime)
+        return moment.astimezone(UTC)
 
     def advise_lock(self, conn: Connection, key: str) -> None:
         """Take an advisory lock until the transaction ends."""
@@ -331,6 +374,28 @@ class PostgresqlDialect:
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Send one array."""
         return column == func.any(cast(literal(list(texts), ARRAY(String)), ARRAY(String)))
+
+    # -- upkeep
+
+    def check_backup(self) -> None:
+        """Refuse: the server's own tool copies a schema while it is in use."""
+        raise ConfigurationError(
+            f"On Postgres use pg_dump: `pg_dump --format=custom --schema={self.schema} --file=FILE DATABASE` copies "
+            "the store while it is in use, and `pg_restore` brings it back. What `memoranda export` writes can be "
+            "imported on SQLite, too."
+        )
+
+    def backup(self, conn: Connection, target: str, progress: "Progress | None") -> None:
+        """Refuse."""
+        self.check_backup()
+
+    def examine(self, conn: Connection, tables: "Tables", model: str | None) -> Examination:
+        """Read what the catalogues say of the schema."""
+        return self._upkeep.examine(conn, tables, model)
+
+    def check_search(self, conn: Connection, tables: "Tables") -> list[str]:
+        """Find nothing: the column is generated, and `examine` looks at its index."""
+        return []
 
     # -- the index of vectors
 

@@ -9,7 +9,7 @@ from sqlalchemy import ClauseElement, Connection, Executable, Select, func, lite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 
-from memoranda.db.dialects.base import EXACT_LIMIT
+from memoranda.db.dialects.base import EXACT_LIMIT, Examination, VectorIndex
 
 if TYPE_CHECKING:
     from memoranda.db.schema import Tables
@@ -86,18 +86,9 @@ class Upkeep:
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
         """Build the approximate index without holding up writers, once one scope is large enough for it to pay."""
         v = tables.vectors
-        largest = conn.scalar(
-            select(func.count().label("n"))
-            .where(v.c.model == model)
-            .group_by(v.c.tenant, v.c.persona, v.c.kind)
-            .order_by(literal_column("n").desc())
-            .limit(1)
-        )
-        if (largest or 0) <= EXACT_LIMIT:
+        if not self._pays(conn, tables, model):
             return False
         size = int(model.rpartition("@")[2])
-        if size > _INDEXED_DIMENSIONS:
-            return False
         name, quoted = vector_index_name(model), model.replace("'", "''")
         if self._index_state(conn, name) is False:  # an earlier attempt broke off
             conn.exec_driver_sql(f'DROP INDEX CONCURRENTLY "{self._schema}"."{name}"')
@@ -111,6 +102,56 @@ class Upkeep:
             if not conn.invalidated:
                 conn.exec_driver_sql("RESET maintenance_work_mem")
         return self._index_state(conn, name) is True
+
+    def _pays(self, conn: Connection, tables: "Tables", model: str) -> bool:
+        """Say whether one scope is so large that an approximate index of its vectors pays, and can be built."""
+        v = tables.vectors
+        largest = conn.scalar(
+            select(func.count().label("n"))
+            .where(v.c.model == model)
+            .group_by(v.c.tenant, v.c.persona, v.c.kind)
+            .order_by(literal_column("n").desc())
+            .limit(1)
+        )
+        return (largest or 0) > EXACT_LIMIT and int(model.rpartition("@")[2]) <= _INDEXED_DIMENSIONS
+
+    def examine(self, conn: Connection, tables: "Tables", model: str | None) -> Examination:
+        """Read versions, sizes and the state of the indexes from the catalogues."""
+        own = {"schema": f'"{self._schema}"'}
+        broken = conn.scalars(
+            text(
+                "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+                "WHERE c.relnamespace = CAST(:schema AS regnamespace) AND NOT (i.indisvalid AND i.indisready) "
+                "AND NOT EXISTS (SELECT 1 FROM pg_stat_progress_create_index p WHERE p.index_relid = i.indexrelid) "
+                "ORDER BY c.relname"
+            ),
+            own,
+        ).all()
+        size = conn.scalar(
+            text(
+                "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class "
+                "WHERE relkind = 'r' AND relnamespace = CAST(:schema AS regnamespace)"
+            ),
+            own,
+        )
+        settings = ("server_version", "server_encoding", "synchronous_commit")
+        server, encoding, synchronous = (str(conn.scalar(text(f"SHOW {name}"))) for name in settings)
+        vector = conn.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+        return Examination(
+            versions={"PostgreSQL": server, "vector": str(vector or "missing")},
+            size=int(size or 0),
+            storage={"schema": self._schema, "encoding": encoding, "synchronous_commit": synchronous},
+            vector_index=self._vector_index(conn, tables, model),
+            damage=tuple(f"the index {name} is not valid" for name in broken),
+        )
+
+    def _vector_index(self, conn: Connection, tables: "Tables", model: str | None) -> VectorIndex:
+        if model is None:
+            return "not needed"
+        state = self._index_state(conn, vector_index_name(model))
+        if state is not None:
+            return "built" if state else "damaged"
+        return "advised" if self._pays(conn, tables, model) else "not needed"
 
     def _index_state(self, conn: Connection, name: str) -> bool | None:
         """Say whether an index is whole, None when there is none."""

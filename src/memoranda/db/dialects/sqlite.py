@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -46,8 +47,16 @@ from sqlalchemy.pool import QueuePool, SingletonThreadPool, StaticPool
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from memoranda.db.dialects import in_memory
-from memoranda.db.dialects.base import EngineOptions, TextQuestion, Upsert, VectorQuestion
+from memoranda.db.dialects import in_memory, sqlite_scrubbing, sqlite_upkeep
+from memoranda.db.dialects.base import (
+    ROW_KEY,
+    EngineOptions,
+    Examination,
+    Scrubbed,
+    TextQuestion,
+    Upsert,
+    VectorQuestion,
+)
 from memoranda.db.dialects.sqlite_vectors import VectorCache, unit
 from memoranda.db.inserts import driving
 from memoranda.errors import ConfigurationError, PermissionMissing, StoreBusy, StoreError, StoreUnavailable
@@ -58,6 +67,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memoranda.db.schema import Tables
+    from memoranda.protocols import Progress
 
 _LEAST_VERSION = (3, 35)  # INSERT ... RETURNING
 _REACH = 10  # how many matches are looked up for each one that is wanted, at first
@@ -108,6 +118,7 @@ class SqliteDialect:
     def __init__(self) -> None:
         """Begin with no vectors in memory."""
         self.vectors = VectorCache()
+        self._in_memory = False
 
     # -- connections
 
@@ -119,7 +130,8 @@ class SqliteDialect:
         if sqlite3.sqlite_version_info < _LEAST_VERSION:
             raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} is too old: version 3.35 or newer is needed")
         arguments = {"check_same_thread": False, "timeout": options.timeout}
-        if in_memory(url):
+        self._in_memory = in_memory(url)
+        if self._in_memory:
             engine = create_engine(url, poolclass=StaticPool, connect_args=arguments, hide_parameters=True)
         else:
             engine = create_engine(
@@ -205,7 +217,7 @@ class SqliteDialect:
     def key(self, *names: str, numbered: bool = False) -> list[SchemaItem]:
         """Make the columns the primary key; full text and the cache of vectors need numbers that VACUUM keeps."""
         if numbered:
-            return [Column("n", Integer, primary_key=True), UniqueConstraint(*names)]
+            return [Column("n", Integer, primary_key=True), UniqueConstraint(*names, info={ROW_KEY: True})]
         return [PrimaryKeyConstraint(*names)]
 
     def search_columns(self) -> list[SchemaItem]:
@@ -267,11 +279,34 @@ class SqliteDialect:
         """Set a file up on first use."""
         return True
 
+    # -- erasing
+
+    def traces(self) -> Literal["none", "file", "server"]:
+        """Leave them in the file; a store in memory leaves none."""
+        return "none" if self._in_memory else "file"
+
+    def scrub(self, conn: Connection, tables: "Tables", patience: float) -> Scrubbed:
+        """Write the file anew and empty its log."""
+        return sqlite_scrubbing.scrub(conn, f"{tables.memories.name}_fts", patience)
+
+    def forget(self) -> None:
+        """Let go of the vectors."""
+        self.vectors.forget()
+
     # -- statements
 
     def insert(self, table: Table) -> Upsert:
         """Return an INSERT ... ON CONFLICT."""
         return insert(table)
+
+    @contextmanager
+    def snapshot(self, conn: Connection) -> Iterator[None]:
+        """Need nothing more: in a transaction every statement sees what the first one saw."""
+        yield
+
+    def now(self, conn: Connection) -> datetime:
+        """Ask SQLite, which asks the machine."""
+        return datetime.fromisoformat(str(conn.scalar(select(func.strftime("%Y-%m-%dT%H:%M:%f+00:00", "now")))))
 
     def advise_lock(self, conn: Connection, key: str) -> None:
         """Do nothing: writers queue up for the whole file."""
@@ -416,6 +451,23 @@ class SqliteDialect:
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Send one JSON array."""
         return column.in_(_listed(texts))
+
+    # -- upkeep
+
+    def backup(self, conn: Connection, target: str, progress: "Progress | None") -> None:
+        """Copy the file, or what is in memory, with everything in it."""
+        sqlite_upkeep.backup(conn, f"{self.prefix}memories_fts", target, progress)
+
+    def check_backup(self) -> None:
+        """Refuse nothing."""
+
+    def examine(self, conn: Connection, tables: "Tables", model: str | None) -> Examination:
+        """Read what SQLite says of the file; vectors have no index here."""
+        return sqlite_upkeep.examine(conn)
+
+    def check_search(self, conn: Connection, tables: "Tables") -> list[str]:
+        """Have FTS5 compare its index with the table."""
+        return sqlite_upkeep.check_search(conn, f"{self.prefix}memories_fts")
 
 
 def _says(fts: TableClause, cells: Sequence[str], term: str) -> ColumnElement[bool]:

@@ -1,7 +1,8 @@
 """Exact vector search for SQLite: the vectors of a persona as one matrix in memory, one product a question.
 
-A matrix only grows: rows that were replaced or deleted stay in it, and SQL decides afterwards which of the nearest may
-be seen. What other processes write is read from the table before every search, by row number.
+A matrix only grows: what was deleted stays in it, and SQL decides afterwards which of the nearest may be seen; of a
+vector that was replaced zeros stay. What other processes write is read from the table before every search, by row
+number.
 """
 
 from collections import OrderedDict
@@ -34,6 +35,7 @@ class _Matrix:
     rows: int = 0
     seen: int = 0
     owners: list[str] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
     values: "NDArray[np.float32]" = field(init=False)
 
     def __post_init__(self) -> None:
@@ -46,6 +48,12 @@ class _Matrix:
             grown[: self.rows] = self.values[: self.rows]
             self.values = grown
         self.values[self.rows : needed] = unit(vectors)
+        for place, owner in enumerate(owners, self.rows):
+            before = self.places.get(owner)
+            if before is not None:
+                self.values[before] = 0
+                self.owners[before] = ""
+            self.places[owner] = place
         self.owners += owners
         self.rows = needed
 
@@ -63,6 +71,11 @@ class VectorCache:
         """Begin empty."""
         self._matrices: OrderedDict[tuple[str, str, str], _Matrix] = OrderedDict()
         self._lock = RLock()
+
+    def forget(self) -> None:
+        """Begin empty again; the next search reads what the table holds."""
+        with self._lock:
+            self._matrices = OrderedDict()
 
     def nearest(
         self,

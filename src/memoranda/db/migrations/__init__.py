@@ -14,7 +14,7 @@ from memoranda.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
 if TYPE_CHECKING:
     from memoranda.db.dialects.base import Dialect
 
-REVISIONS = ("0001_memories", "0002_spaces")
+REVISIONS = ("0001_memories", "0002_spaces", "0003_erasures", "0004_jobs", "0005_user_model")
 """Every revision, oldest first."""
 
 HEAD = REVISIONS[-1]

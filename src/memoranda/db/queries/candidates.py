@@ -15,9 +15,11 @@ from sqlalchemy import (
     Float,
     FromClause,
     Select,
+    Table,
     and_,
     cast,
     func,
+    literal,
     literal_column,
     null,
     select,
@@ -141,7 +143,9 @@ def _candidates(
     wanted = _wanted(tables, question, shared, tables.memories)
     with dialect.searching(conn, vectors):
         text_leg = vector_leg = None
-        if question.terms:
+        if vectors is None and question.ranking.recent:
+            text_leg = _newest(tables.memories, wanted, question.ranking.recent)
+        elif question.terms:
             text = TextQuestion(
                 cells=_cells(question.scope, shared),
                 terms=question.terms,
@@ -184,6 +188,12 @@ def _candidates(
         )
         for row, cosine, text_rank, dense_rank in zip(found, cosines, text_ranks, dense_ranks, strict=True)
     ]
+
+
+def _newest(m: Table, wanted: ColumnElement[bool], limit: int) -> Select[Any]:
+    """Propose the rows stored last, whatever they say."""
+    newest = select(m.c.id, literal(0.0, Float).label("score")).where(wanted)
+    return newest.order_by(m.c.created_at.desc(), m.c.id.desc()).limit(limit)
 
 
 def _wanted(tables: Tables, question: Question, shared: Sequence[str] | None, rows: FromClause) -> ColumnElement[bool]:

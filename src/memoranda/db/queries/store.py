@@ -7,6 +7,7 @@ from sqlalchemy import Connection, and_, func, select
 from memoranda.db.queries.visibility import visible
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
+from memoranda.ranking.floors import SETTING
 from memoranda.records import Statistics
 
 
@@ -41,6 +42,18 @@ def settings(conn: Connection, tables: Tables) -> dict[str, Any]:
     """Return how the store was made, by name; empty for a new one."""
     s = tables.settings
     return {row.key: row.value for row in conn.execute(select(s.c.key, s.c.value))}
+
+
+def set_floor(conn: Connection, tables: Tables, value: dict[str, Any]) -> None:
+    """Record the floor that was measured on this store, in place of an earlier one."""
+    change(conn, tables, {SETTING: value})
+
+
+def change(conn: Connection, tables: Tables, values: dict[str, Any]) -> None:
+    """Make settings, in place of the ones that stand."""
+    insert = tables.dialect.insert(tables.settings)
+    upsert = insert.on_conflict_do_update(index_elements=[tables.settings.c.key], set_={"value": insert.excluded.value})
+    conn.execute(upsert, [{"key": key, "value": value} for key, value in values.items()])
 
 
 def settle(conn: Connection, tables: Tables, values: dict[str, Any]) -> dict[str, Any]:

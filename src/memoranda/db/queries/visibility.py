@@ -108,6 +108,11 @@ def narrowed(m: FromClause, filters: Filters) -> ColumnElement[bool]:
         conditions.append(m.c.category.in_(filters.categories))
     if filters.project:
         conditions.append(m.c.project_key.in_(["", project_key(filters.project)]))
+    if filters.core is not None:
+        conditions.append(m.c.core == filters.core)
+    if (place := filters.place) is not None:
+        conditions += [m.c.author == place.author, m.c.audience == place.audience, m.c.space == place.space]
+        conditions += [m.c.about == place.about, m.c.project_key == place.project]
     if not filters.pages:
         kind = type_coerce(m.c.metadata, Json)["kind"].as_string()
         conditions.append(or_(kind.is_(None), kind != "page"))

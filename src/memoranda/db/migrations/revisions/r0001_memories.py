@@ -22,8 +22,14 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
     def axis(name: str, default: str = "") -> Column[str]:
         return Column(name, String, nullable=False, server_default=text(f"'{default}'"))
 
-    def create(noun: str, *items: Any, numbered: bool = True) -> None:
-        op.create_table(f"{dialect.prefix}{noun}", *items, schema=dialect.schema, sqlite_with_rowid=numbered)
+    def create(noun: str, *items: Any, numbered: bool = True, counted: bool = False) -> None:
+        op.create_table(
+            f"{dialect.prefix}{noun}",
+            *items,
+            schema=dialect.schema,
+            sqlite_with_rowid=numbered,
+            sqlite_autoincrement=counted,
+        )
 
     def one_of(noun: str, column: str, *values: str) -> CheckConstraint:
         allowed = ", ".join(f"'{value}'" for value in values)
@@ -169,6 +175,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         Column("owner", Uuid, nullable=False),
         Column("vector", dialect.vector_type(), nullable=False),
         *key("vectors", "tenant", "persona", "kind", "model", "owner", numbered=True),
+        counted=True,
     )
     create(
         "project_members",

@@ -1,0 +1,126 @@
+"""The commands that carry a whole store: `export`, `import`, `backup`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
+
+import typer
+
+from memoranda.cli import output
+from memoranda.cli.exits import DONE
+from memoranda.cli.options import Embedder, Json, Schema, Store, command, store
+from memoranda.cli.progress import progress
+
+if TYPE_CHECKING:
+    from memoranda.records import Exported, Imported
+
+_STREAM = "-"
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        envvar="MEMORANDA_URL",
+        metavar="URL",
+        help="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE; memoranda.db in this folder if left out.",
+        rich_help_panel="Store",
+    ),
+]
+
+
+def whole_store(
+    url: Url = None, embedder: Embedder = None, schema: Schema = "memoranda", as_json: Json = False
+) -> Store:
+    """Return the store that the options name, for a command that asks for nobody in particular."""
+    return store(url=url, embedder=embedder, schema=schema, as_json=as_json)
+
+
+@command(whole_store)
+def export(
+    store: Store,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Where to write; - is standard output.", show_default=False)
+    ],
+    tenant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this tenant's rows.", show_default=False)
+    ] = None,
+    persona: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the rows of personas of this name.", show_default=False)
+    ] = None,
+    vectors: Annotated[bool, typer.Option("--vectors/--no-vectors", help="Whether vectors are taken along.")] = True,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file of this name.")] = False,
+) -> int:
+    """Write every row of the store to a file that `memoranda import` reads, on SQLite and Postgres alike.
+
+    The format is the JSONL of `memoranda.archive`, version 1: a header, one
+    JSON object a row, a footer with the number of rows and a SHA-256 digest;
+    compressed where the name ends in .gz. It holds everything of everybody,
+    private memories and deleted ones too: keep it as you keep the database.
+    Only the options narrow it; MEMORANDA_PERSONA and MEMORANDA_TENANT do not.
+
+    Examples:
+        memoranda export memories.jsonl.gz
+        memoranda export support.jsonl --tenant acme --persona support
+        memoranda export - --no-vectors | gzip > memories.jsonl.gz
+    """
+    place: str | BinaryIO = sys.stdout.buffer if file == _STREAM else file
+    with store.engine() as engine, progress("exporting") as advance:
+        exported = engine.export_to(
+            place, tenant=tenant, persona=persona, vectors=vectors, overwrite=force, progress=advance
+        )
+    _answer(exported, store, sys.stderr if file == _STREAM else sys.stdout)
+    return DONE
+
+
+@command(whole_store)
+def import_file(
+    store: Store,
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="What `memoranda export` wrote; - is standard input.", show_default=False),
+    ],
+    vectors: Annotated[bool, typer.Option("--vectors/--no-vectors", help="Whether vectors are taken in.")] = True,
+) -> int:
+    """Take in every row of an exported file that is not there yet: all of them or, if anything is wrong, none.
+
+    A file that was cut off or changed is refused, and the line is named. Rows
+    that are there already are left alone, so it is safe to run again. Who may
+    write what is not asked: every row stays whose it was.
+
+    Examples:
+        memoranda import memories.jsonl.gz --url sqlite:///new.db
+        memoranda import memories.jsonl --no-vectors --embedder wordllama
+    """
+    place: str | BinaryIO = sys.stdin.buffer if file == _STREAM else file
+    with store.engine(create=True) as engine, progress("importing") as advance:
+        imported = engine.import_from(place, vectors=vectors, progress=advance)
+    _answer(imported, store, sys.stdout)
+    return DONE
+
+
+@command(whole_store)
+def backup(
+    store: Store,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that is not there yet.", show_default=False)],
+) -> int:
+    """Copy a SQLite store to a file while it is in use, and check the copy.
+
+    The copy is a database of its own: to restore it, end the programs that use
+    the store and put it in the place of the old file. On Postgres use pg_dump.
+
+    Examples:
+        memoranda backup monday.db --url sqlite:///memory.db
+    """
+    with store.engine() as engine, progress("copying") as advance:
+        target = engine.backup(file, progress=advance)
+    size = target.stat().st_size
+    if store.as_json:
+        output.print_json({"file": str(target), "bytes": size})
+    else:
+        print(f"copied and checked: {output.plain(str(target))}, {size:,} bytes")
+    return DONE
+
+
+def _answer(answer: "Exported | Imported", store: Store, stream: TextIO) -> None:
+    text = json.dumps(output.jsonable(answer), ensure_ascii=False, indent=2) if store.as_json else str(answer)
+    print(text, file=stream)

@@ -1,0 +1,348 @@
+"""Erasing: rows that are to be gone for good, and the ledger that erases them again when an import brings them back.
+
+What belongs to a memory is read off the declared tables: whatever refers to its id, and whatever names it as
+`kind` and `owner`. The ledger says what was erased by a digest, so that it names nobody itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple, TypeAlias
+from uuid import UUID
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Table,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    type_coerce,
+    union,
+    update,
+)
+
+from memoranda.db.schema import Tables
+from memoranda.db.types import Json
+from memoranda.ids import new_id
+from memoranda.scope import owner_of
+
+Kind: TypeAlias = Literal["memory", "user", "about", "persona"]
+
+_CHUNK = 5_000
+_WRITERS = ("author", "member", "user")  # columns that name a user, in tables whose rows are not a memory's
+_MADE = ("created_at", "granted_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is to be erased, and where: nothing outside tenant and persona is touched."""
+
+    kind: Kind
+    tenant: str = field(repr=False)
+    persona: str | None = field(repr=False)
+    """None for every persona of the tenant."""
+    subject: UUID | str = field(repr=False)
+    """The memory's id or short id, the user, whom it is about, or the persona again."""
+    chain: bool = False
+    """Whether what a memory replaced, and what replaced it, goes with it."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything in the place goes: a persona's rows, or the tenant that is a single user's own."""
+        return self.kind == "persona" or (self.kind == "user" and owner_of(self.tenant) == self.subject)
+
+    @property
+    def digest(self) -> str:
+        """What the ledger says in place of the names."""
+        subject = self.subject.hex if isinstance(self.subject, UUID) else self.subject
+        parts = (self.kind, self.tenant, self.persona or "", subject)
+        return sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()
+
+
+class Tally(NamedTuple):
+    """How much went, or would go."""
+
+    memories: int = 0
+    rows: int = 0
+    """Rows of every table, those of the memories among them."""
+
+
+class Entry(NamedTuple):
+    """The key of a row of the ledger."""
+
+    tenant: str
+    persona: str
+    id: UUID
+
+
+# -- erasing
+
+
+def erase(conn: Connection, tables: Tables, target: Target, now: datetime) -> Tally:
+    """Delete a target's rows with everything that belongs to them, and enter it in the ledger.
+
+    Rows that stay and named one of them as what replaced them keep their status and lose the link.
+    """
+    tally, gone, unfinished_before = Tally(), list[UUID](), False
+    for persona in _personas(conn, tables, target):
+        ids = list(conn.scalars(_chosen(tables, target, persona, None).with_for_update()))
+        tally = _added(tally, _delete(conn, tables, target, persona, ids, None))
+        gone += ids
+        if target.whole and owner_of(target.tenant) is None:  # what was entered here before is part of this erasure
+            e = tables.erasures
+            earlier = delete(e).where(*_place(e, target.tenant, persona)).returning(e.c.finished_at)
+            unfinished_before = None in conn.scalars(earlier).all() or unfinished_before
+    if target.kind != "memory":
+        _enter(conn, tables, target, tally, now, finished=not tally.rows and not unfinished_before)
+    else:
+        named = [target.subject] if isinstance(target.subject, UUID) and not gone else []
+        for identifier in (*gone, *named):
+            single = Target(kind="memory", tenant=target.tenant, persona=target.persona, subject=identifier)
+            _enter(conn, tables, single, Tally(1, tally.rows) if gone else Tally(), now, finished=not gone)
+    return tally
+
+
+def count(conn: Connection, tables: Tables, target: Target) -> Tally:
+    """Return how much `erase` would delete."""
+    tally = Tally()
+    for persona in _personas(conn, tables, target):
+        ids = list(conn.scalars(_chosen(tables, target, persona, None)))
+        for table, condition in _parts(tables, target, persona, ids, None):
+            found = conn.scalar(select(func.count()).select_from(table).where(condition)) or 0
+            tally = _added(tally, Tally(found if table is tables.memories else 0, found))
+    return tally
+
+
+def reapply(conn: Connection, tables: Tables, now: datetime) -> int:
+    """Erase again what the ledger says was erased and is there once more, and return the number of rows.
+
+    Only rows made before the erasure went with it: whoever came back since then stays.
+    """
+    e, rows = tables.erasures, 0
+    ledger = {
+        row.subject: row.until
+        for row in conn.execute(select(e.c.subject, func.max(e.c.erased_at).label("until")).group_by(e.c.subject))
+    }
+    places = union(*(select(table.c.tenant, table.c.persona) for table in _scoped(tables)))
+    for tenant, persona in conn.execute(places).all() if ledger else ():
+        for target in list(_candidates(conn, tables, tenant, persona)):
+            until = ledger.get(target.digest)
+            if until is None:
+                continue
+            ids = list(conn.scalars(_chosen(tables, target, persona, until).with_for_update()))
+            tally = _delete(conn, tables, target, persona, ids, until)
+            if tally.rows:
+                _enter(conn, tables, target, tally, until, finished=False)
+            rows += tally.rows
+    return rows
+
+
+def _candidates(conn: Connection, tables: Tables, tenant: str, persona: str) -> Iterator[Target]:
+    """Yield what may have been erased of a place's rows; the ledger knows by their digests which it was."""
+    m, e = tables.memories, tables.erasures
+    yield Target(kind="persona", tenant=tenant, persona=persona, subject=persona)
+    columns = [table.c[name] for table in (m, *_independent(tables)) for name in _WRITERS if name in table.c]
+    users = union(*(select(column).where(*_place(column.table, tenant, persona)) for column in columns))
+    subjects = select(m.c.about).where(*_place(m, tenant, persona)).distinct()
+    kinds: tuple[tuple[Kind, Sequence[str]], ...] = (
+        ("user", conn.scalars(users).all()),
+        ("about", conn.scalars(subjects).all()),
+    )
+    for kind, names in kinds:
+        for name in filter(None, names):
+            yield Target(kind=kind, tenant=tenant, persona=persona, subject=name)
+            yield Target(kind=kind, tenant=tenant, persona=None, subject=name)
+    entered = ("", "") if owner_of(tenant) is not None else (tenant, persona)
+    singles = select(e.c.id).where(*_place(e, *entered), e.c.kind == "memory").limit(1)
+    if conn.execute(singles).first():
+        for identifier in conn.scalars(select(m.c.id).where(*_place(m, tenant, persona))).all():
+            yield Target(kind="memory", tenant=tenant, persona=persona, subject=identifier)
+
+
+def _delete(
+    conn: Connection, tables: Tables, target: Target, persona: str, ids: Sequence[UUID], until: datetime | None
+) -> Tally:
+    tally = Tally()
+    for table, condition in _parts(tables, target, persona, ids, until):
+        found = conn.execute(delete(table).where(condition)).rowcount
+        tally = _added(tally, Tally(found if table is tables.memories else 0, found))
+    for chunk in _chunks(ids):
+        _unlink(conn, tables, target.tenant, persona, chunk)
+    return tally
+
+
+def _added(one: Tally, other: Tally) -> Tally:
+    return Tally(one.memories + other.memories, one.rows + other.rows)
+
+
+def _unlink(conn: Connection, tables: Tables, tenant: str, persona: str, ids: Sequence[UUID]) -> None:
+    """Take the ids out of the rows, and the images of rows, that were replaced by them."""
+    m, v = tables.memories, tables.memory_versions
+    linked = tables.dialect.ids_in(m.c.superseded_by, ids)
+    conn.execute(update(m).where(*_place(m, tenant, persona), linked).values(superseded_by=None))
+    successor = type_coerce(v.c.image, Json)["superseded_by"]["value"].as_string()
+    imaged = tables.dialect.texts_in(successor, [str(identifier) for identifier in ids])
+    key = (v.c.memory_id, v.c.version)
+    for row in conn.execute(select(*key, v.c.image).where(*_place(v, tenant, persona), imaged)).all():
+        conn.execute(
+            update(v)
+            .where(*_place(v, tenant, persona), v.c.memory_id == row.memory_id, v.c.version == row.version)
+            .values(image={**row.image, "superseded_by": None})
+        )
+
+
+# -- which rows
+
+
+def _parts(
+    tables: Tables, target: Target, persona: str, ids: Sequence[UUID], until: datetime | None
+) -> Iterator[tuple[Table, ColumnElement[bool]]]:
+    """Yield each table with the condition for its rows that go, what belongs to a row before the row."""
+    m = tables.memories
+    for chunk in _chunks(ids):
+        for column in _referring(tables):
+            yield (
+                column.table,
+                and_(*_place(column.table, target.tenant, persona), tables.dialect.ids_in(column, chunk)),
+            )
+        for table in _owned(tables):
+            own = (table.c.kind == "memory", tables.dialect.ids_in(table.c.owner, chunk))
+            yield table, and_(*_place(table, target.tenant, persona), *own)
+        yield m, and_(*_place(m, target.tenant, persona), tables.dialect.ids_in(m.c.id, chunk))
+    for table in _independent(tables):
+        chosen = _chosen_of(table, target, until)
+        if chosen is not None:
+            yield table, and_(*_place(table, target.tenant, persona), chosen)
+    if target.whole and until is None:
+        for table in _owned(tables):
+            # What a memory owns that was stored a moment ago stays with it.
+            owner = exists().where(*_place(m, target.tenant, persona), m.c.id == table.c.owner)
+            yield table, and_(*_place(table, target.tenant, persona), or_(table.c.kind != "memory", ~owner))
+
+
+def _chosen(tables: Tables, target: Target, persona: str, until: datetime | None) -> Select[Any]:
+    """Return a statement for the ids of a target's memories in one persona, in one order, so that two may be locked."""
+    m = tables.memories
+    own = _place(m, target.tenant, persona)
+    match target.kind:
+        case "memory":
+            named = m.c.id == target.subject if isinstance(target.subject, UUID) else m.c.short_id == target.subject
+            condition = m.c.id.in_(_chain(m, own, named)) if target.chain else named
+        case "user":
+            condition = true() if target.whole else m.c.author == target.subject
+        case "about":
+            condition = m.c.about == target.subject
+        case "persona":
+            condition = true()
+    then = true() if until is None or target.kind == "memory" else m.c.created_at <= until
+    return select(m.c.id).where(*own, condition, then).order_by(m.c.id)
+
+
+def _chain(m: Table, own: Sequence[ColumnElement[bool]], named: ColumnElement[bool]) -> Select[Any]:
+    start = select(m.c.id, m.c.superseded_by).where(*own, named)
+    older = start.cte("older", recursive=True)
+    older = older.union(select(m.c.id, m.c.superseded_by).where(*own, m.c.superseded_by == older.c.id))
+    newer = start.cte("newer", recursive=True)
+    newer = newer.union(select(m.c.id, m.c.superseded_by).where(*own, m.c.id == newer.c.superseded_by))
+    return select(union(select(older.c.id), select(newer.c.id)).subquery().c.id)
+
+
+def _chosen_of(table: Table, target: Target, until: datetime | None) -> ColumnElement[bool] | None:
+    """Return the condition for the rows of a table that is no memory's, None when none of them go."""
+    if target.whole:
+        condition: ColumnElement[bool] = true()
+    elif target.kind == "user" and (named := [table.c[name] for name in _WRITERS if name in table.c]):
+        condition = or_(*(column == target.subject for column in named))
+    else:
+        return None
+    if until is None:
+        return condition
+    made = next((table.c[name] for name in _MADE if name in table.c), None)
+    return None if made is None else and_(condition, made <= until)
+
+
+def _place(table: FromClause, tenant: str, persona: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return table.c.tenant == tenant, table.c.persona == persona
+
+
+def _personas(conn: Connection, tables: Tables, target: Target) -> Sequence[str]:
+    if target.persona is not None:
+        return [target.persona]
+    every = (*_scoped(tables), tables.erasures)
+    return conn.scalars(union(*(select(t.c.persona).where(t.c.tenant == target.tenant) for t in every))).all()
+
+
+def _chunks(ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
+    return (ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK))
+
+
+# -- which tables
+
+
+def _scoped(tables: Tables) -> list[Table]:
+    """Return the tables that hold somebody's rows."""
+    return [
+        t for t in tables.metadata.sorted_tables if "tenant" in t.c and "persona" in t.c and t is not tables.erasures
+    ]
+
+
+def _referring(tables: Tables) -> list[Column[UUID]]:
+    """Return the columns that hold a memory's id and refer to it."""
+    m = tables.memories
+    return [key.parent for t in _scoped(tables) if t is not m for key in t.foreign_keys if key.column is m.c.id]
+
+
+def _owned(tables: Tables) -> list[Table]:
+    """Return the tables whose rows name an owner of any kind."""
+    return [table for table in _scoped(tables) if "kind" in table.c and "owner" in table.c]
+
+
+def _independent(tables: Tables) -> list[Table]:
+    """Return the tables whose rows belong to no memory."""
+    others = {tables.memories, *(column.table for column in _referring(tables)), *_owned(tables)}
+    return [table for table in reversed(_scoped(tables)) if table not in others]
+
+
+# -- the ledger
+
+
+def _enter(conn: Connection, tables: Tables, target: Target, tally: Tally, moment: datetime, *, finished: bool) -> None:
+    nameless = owner_of(target.tenant) is not None  # the tenant's name is the user's
+    finished = finished or tables.dialect.traces() == "none"
+    conn.execute(
+        insert(tables.erasures).values(
+            tenant="" if nameless else target.tenant,
+            persona="" if nameless or target.kind == "persona" else target.persona or "",
+            id=new_id(),
+            kind=target.kind,
+            subject=target.digest,
+            count=tally.memories,
+            erased_at=moment,
+            finished_at=moment if finished else None,
+        )
+    )
+
+
+def unfinished(conn: Connection, tables: Tables) -> list[Entry]:
+    """Return the erasures whose traces may still be on the disk."""
+    e = tables.erasures
+    found = conn.execute(select(e.c.tenant, e.c.persona, e.c.id).where(e.c.finished_at.is_(None)))
+    return [Entry(*row) for row in found]
+
+
+def finish(conn: Connection, tables: Tables, entries: Sequence[Entry], now: datetime) -> None:
+    """Note that no trace is left of these erasures."""
+    e = tables.erasures
+    for entry in entries:
+        own = _place(e, entry.tenant, entry.persona)
+        conn.execute(update(e).where(*own, e.c.id == entry.id).values(finished_at=now))

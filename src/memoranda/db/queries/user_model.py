@@ -1,0 +1,137 @@
+"""The user model: one row a dimension, written in place, with every earlier text kept."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, update
+
+from memoranda.db.schema import Tables
+from memoranda.errors import InvalidInput
+from memoranda.records import Dimension
+from memoranda.scope import Scope
+
+DEFAULT_CONFIDENCE = 5
+
+
+def write(
+    conn: Connection, tables: Tables, scope: Scope, dimension: str, content: str, confidence: int | None, now: datetime
+) -> Dimension:
+    """Give a dimension its text; a confidence that is left out stays as it is."""
+    row = _values(scope, dimension) | {
+        "content": content,
+        "confidence": confidence or DEFAULT_CONFIDENCE,
+        "version": _next_version(conn, tables, scope, dimension),
+        "created_at": now,
+        "updated_at": now,
+    }
+    if tables.inserts.add(conn, tables.user_model, [row], skip_conflicts=True):
+        return _dimension(row)
+    old = _locked(conn, tables, scope, dimension)
+    if old is None:  # erased or undone this very moment
+        return write(conn, tables, scope, dimension, content, confidence, now)
+    if (old.content, old.confidence) == (content, confidence or old.confidence):
+        return old
+    return _replace(conn, tables, scope, old, content, confidence or old.confidence, now)
+
+
+def listed(conn: Connection, tables: Tables, scope: Scope) -> list[Dimension]:
+    """Return every dimension, the surest first, then by name."""
+    u = tables.user_model
+    rows = conn.execute(select(u).where(*_own(u, scope)).order_by(u.c.confidence.desc(), u.c.dimension))
+    return [_dimension(row._mapping) for row in rows]
+
+
+def history(conn: Connection, tables: Tables, scope: Scope, dimension: str) -> list[Dimension]:
+    """Return every text a dimension had, the oldest first, the present one last."""
+    v, u = tables.user_model_versions, tables.user_model
+    earlier = conn.execute(select(v).where(*_own(v, scope, dimension)).order_by(v.c.version))
+    now = conn.execute(select(u).where(*_own(u, scope, dimension)))
+    return [_version(row._mapping) for row in earlier] + [_dimension(row._mapping) for row in now]
+
+
+def as_of(conn: Connection, tables: Tables, scope: Scope, moment: datetime) -> list[Dimension]:
+    """Return the dimensions as they were at a moment, in the order of `listed`."""
+    v, u = tables.user_model_versions, tables.user_model
+    past = conn.execute(select(v).where(*_own(v, scope), v.c.created_at <= moment, v.c.replaced_at > moment))
+    present = conn.execute(select(u).where(*_own(u, scope), u.c.updated_at <= moment))
+    found = [_version(row._mapping) for row in past] + [_dimension(row._mapping) for row in present]
+    return sorted(found, key=lambda dimension: (-dimension.confidence, dimension.dimension))
+
+
+def undo(conn: Connection, tables: Tables, scope: Scope, dimension: str, now: datetime) -> Dimension | None:
+    """Give a dimension the text back it had before the last change; None when it had none and is gone now.
+
+    Raises:
+        InvalidInput: there is no such dimension.
+    """
+    old = _locked(conn, tables, scope, dimension)
+    if old is None:
+        raise InvalidInput(f"there is no dimension {dimension!r}: there is nothing to undo", field="dimension")
+    v, u = tables.user_model_versions, tables.user_model
+    before = conn.execute(
+        select(v).where(*_own(v, scope, dimension), v.c.version < old.version).order_by(v.c.version.desc()).limit(1)
+    ).first()
+    if before is None:
+        _keep(conn, tables, scope, old, now)
+        conn.execute(delete(u).where(*_own(u, scope, dimension)))
+        return None
+    return _replace(conn, tables, scope, old, before.content, before.confidence, now)
+
+
+def _next_version(conn: Connection, tables: Tables, scope: Scope, dimension: str) -> int:
+    v = tables.user_model_versions
+    return (conn.scalar(select(func.max(v.c.version)).where(*_own(v, scope, dimension))) or 0) + 1
+
+
+def _replace(
+    conn: Connection, tables: Tables, scope: Scope, old: Dimension, content: str, confidence: int, now: datetime
+) -> Dimension:
+    _keep(conn, tables, scope, old, now)
+    u = tables.user_model
+    values = {"content": content, "confidence": confidence, "updated_at": now, "version": old.version + 1}
+    row = conn.execute(update(u).where(*_own(u, scope, old.dimension)).values(**values).returning(*u.c)).one()
+    return _dimension(row._mapping)
+
+
+def _keep(conn: Connection, tables: Tables, scope: Scope, old: Dimension, now: datetime) -> None:
+    row = _values(scope, old.dimension) | {
+        "version": old.version,
+        "content": old.content,
+        "confidence": old.confidence,
+        "created_at": old.updated_at,
+        "replaced_at": now,
+    }
+    tables.inserts.add(conn, tables.user_model_versions, [row])
+
+
+def _locked(conn: Connection, tables: Tables, scope: Scope, dimension: str) -> Dimension | None:
+    u = tables.user_model
+    row = conn.execute(select(u).where(*_own(u, scope, dimension)).with_for_update()).first()
+    return _dimension(row._mapping) if row else None
+
+
+def _values(scope: Scope, dimension: str) -> dict[str, Any]:
+    return {"tenant": scope.tenant, "persona": scope.persona, "user": scope.author, "dimension": dimension}
+
+
+def _own(table: Table, scope: Scope, dimension: str | None = None) -> Sequence[ColumnElement[bool]]:
+    own = [table.c.tenant == scope.tenant, table.c.persona == scope.persona, table.c.user == scope.author]
+    return own if dimension is None else [*own, table.c.dimension == dimension]
+
+
+def _dimension(row: Any) -> Dimension:
+    names = ("dimension", "content", "confidence", "version", "created_at", "updated_at")
+    return Dimension(**{name: row[name] for name in names})
+
+
+def _version(row: Any) -> Dimension:
+    return Dimension(
+        dimension=row["dimension"],
+        content=row["content"],
+        confidence=row["confidence"],
+        version=row["version"],
+        created_at=row["created_at"],
+        updated_at=row["created_at"],
+        replaced_at=row["replaced_at"],
+    )

@@ -1,0 +1,158 @@
+"""How jobs are done: claimed persona by persona, tried, and struck off in the transaction that does their work."""
+
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from memoranda import telemetry
+from memoranda.db.queries import jobs, vectors
+from memoranda.db.queries.jobs import Claim
+from memoranda.db.queries.vectors import Unembedded
+from memoranda.db.schema import Tables
+from memoranda.effects import Steps, apart, embed, pause, read, wake, write
+from memoranda.errors import ConfigurationError, EmbedderRefused, EmbedderUnavailable, StoreError
+from memoranda.pipelines.context import Context, opened
+from memoranda.policies import JobPolicy
+from memoranda.protocols import Progress
+
+_log = logging.getLogger("memoranda.jobs")
+_LOOK_AGAIN = 0.05  # seconds between two looks at jobs that another worker holds
+
+
+def check(context: Context) -> Steps[str | None]:
+    """Embed a word, and return the store's model; None where it goes by words only."""
+    yield from opened(context)
+    if context.space.problem:
+        raise EmbedderUnavailable(context.space.problem)
+    if context.space.model is not None:
+        yield from embed(["memoranda"], "text")
+    return context.space.model
+
+
+def work(
+    context: Context,
+    policy: JobPolicy,
+    worker: str,
+    progress: Progress | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Steps[int]:
+    """Do every job that can be begun now, and return how many were; none is begun once it is time to stop.
+
+    Raises:
+        StoreError: the database failed; the jobs that were held are tried again when their leases end.
+    """
+    yield from opened(context)
+    kinds, begun = _kinds(context), 0
+    for owner in (yield from read(jobs.owners_due, kinds, policy)) if kinds else []:
+        while not stopping():
+            if (job := (yield from write(jobs.claim, owner, kinds, worker, policy))) is None:
+                break
+            begun += 1
+            yield from _tried(context, policy, job)
+            if progress is not None:
+                progress(begun, begun + (yield from read(jobs.count_running_or_due, kinds, policy)))
+    return begun
+
+
+def drain(context: Context, policy: JobPolicy, worker: str, timeout: float, progress: Progress | None) -> Steps[int]:
+    """Do every job that can be begun, wait for those another worker holds, and return how many wait for later."""
+    waited = 0.0
+    while True:
+        yield from work(context, policy, worker, progress)
+        if not (yield from read(jobs.count_running_or_due, _kinds(context), policy)) or waited >= timeout:
+            return (yield from read(jobs.count))
+        yield from pause(_LOOK_AGAIN)
+        waited += _LOOK_AGAIN
+
+
+def next_look(context: Context, policy: JobPolicy) -> Steps[float | None]:
+    """Return in how many seconds there will be something to do, None when nothing waits."""
+    return (yield from read(jobs.seconds_until_due, _kinds(context), policy))
+
+
+def backfill(context: Context) -> Steps[int]:
+    """Leave jobs for every memory of the store that has no vector and is in none yet, and return how many."""
+    yield from opened(context)
+    model = context.space.model
+    if model is None:
+        raise EmbedderUnavailable(context.space.problem or "This store goes by words only: it has no embedder.")
+    found = 0
+    for owner in (yield from read(vectors.owners)):
+        found += yield from write(_enqueue_missing, owner, model)
+    if found:
+        yield from wake()
+    return found
+
+
+def revive(context: Context) -> Steps[int]:
+    """Let every job be tried again that was given up."""
+    found = yield from write(jobs.revive)
+    if found:
+        yield from wake()
+    return found
+
+
+def _enqueue_missing(conn: Connection, tables: Tables, owner: tuple[str, str], model: str) -> int:
+    tables.dialect.advise_lock(conn, "\x1f".join(("memoranda:backfill", *owner)))
+    jobs.forget_failed(conn, tables, owner, jobs.EMBED)
+    known = jobs.being_embedded(conn, tables, owner)
+    ids = [identifier for identifier in vectors.missing_ids(conn, tables, owner, model) if identifier not in known]
+    jobs.enqueue_embedding(conn, tables, owner, ids)
+    return len(ids)
+
+
+def _kinds(context: Context) -> Sequence[str]:
+    """Return the kinds of jobs that this process has the means for."""
+    return [kind for kind in _HANDLERS if kind != jobs.EMBED or context.space.model is not None]
+
+
+def _tried(context: Context, policy: JobPolicy, job: Claim) -> Steps[None]:
+    identity = telemetry.job(job.id, job.kind, job.attempts)
+    try:
+        yield from apart(_performed(context, job), identity)
+    except StoreError:
+        raise
+    except (EmbedderRefused, ConfigurationError) as error:
+        _log.error("job %s (%s) was given up: %s", job.id, job.kind, error, extra=identity)
+        yield from write(jobs.fail, job, str(error))
+    except Exception as error:
+        said = str(error) if isinstance(error, EmbedderUnavailable) else type(error).__name__
+        if job.attempts >= policy.attempts:
+            message = "job %s (%s) was given up after %d attempts: %s"
+            _log.error(message, job.id, job.kind, job.attempts, said, extra=identity)
+            yield from write(jobs.fail, job, said)
+        else:
+            delay = max(policy.delay(job.attempts, random.random()), getattr(error, "retry_after", None) or 0.0)
+            message = "job %s (%s) failed, next attempt in %.0f s: %s"
+            _log.warning(message, job.id, job.kind, delay, said, extra=identity)
+            yield from write(jobs.postpone, job, delay, said)
+    else:
+        _log.info("job %s (%s) is done", job.id, job.kind, extra=identity)
+
+
+def _performed(context: Context, job: Claim) -> Steps[int]:
+    """Do what a job asks for, and return how many rows it was about."""
+    return (yield from _HANDLERS[job.kind](context, job))
+
+
+def _embed(context: Context, job: Claim) -> Steps[int]:
+    model, owner = context.space.embedder.model, (job.tenant, job.persona)
+    ids = [UUID(hex=identifier) for identifier in job.payload["ids"]]
+    page = yield from read(vectors.missing, owner, model, ids)
+    made = (yield from embed([item.text for item in page], "text")) if page else []
+    return (yield from write(_fill, job, page, made, model))
+
+
+def _fill(
+    conn: Connection, tables: Tables, job: Claim, page: Sequence[Unembedded], made: Sequence[object], model: str
+) -> int:
+    if not jobs.finish(conn, tables, job):
+        return 0  # the lease ended: whoever has the job now does the same
+    # A text that changed meanwhile left a job of its own.
+    return vectors.fill(conn, tables, page, made, model)
+
+
+_HANDLERS: Mapping[str, Callable[[Context, Claim], Steps[int]]] = {jobs.EMBED: _embed}

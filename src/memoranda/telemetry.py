@@ -1,0 +1,346 @@
+"""What a host program may watch of the engine's work: one OpenTelemetry span an operation, and one record of its log.
+
+Spans go to the tracer provider that the host has set, log records to the handlers it has set; nothing is sent from
+here. They hold ids, counts and scores, never a text, a question, or the name of a user, tenant, persona, project or
+space; an error is known by its type only, for what others raise may quote a text.
+
+Names are those of OpenTelemetry's conventions for generative AI, which are in development, and ours where these have
+none. A log record of `memoranda.operations`, at DEBUG, carries the same attributes as `extra` fields.
+
+| attribute | what it says |
+| --- | --- |
+| `gen_ai.operation.name` | also the span's name: `search_memory`, `create_memory`, `update_memory`, `upsert_memory`, `delete_memory`, `embeddings`, and names of ours for the rest |
+| `memoranda.verb` | the verb that was called: `recall`, `write`, `supersede` ... |
+| `error.type` | the class of the error an operation ended with |
+| `gen_ai.memory.record.id` | the memory that an operation was about |
+| `gen_ai.memory.record.ids` | those a search found or a batch wrote, in order, 20 at most; a new memory and the one it replaced |
+| `gen_ai.memory.record.count` | how many were found or written, erased or moved |
+| `gen_ai.memory.record.scores` | what orders them, in the order of the ids |
+| `gen_ai.memory.confidence` | 0..1, how sure the best hit is, or what came nearest in an abstention |
+| `gen_ai.memory.abstained`, `gen_ai.memory.degraded` | whether a recall abstained; whether an answer or a memory has to do without vectors |
+| `memoranda.created.count` | how many memories were not there before |
+| `memoranda.count` | the number that any other verb returned: rows, jobs, members |
+| `memoranda.erasure.pending`, `memoranda.erasure.dry_run` | whether traces are left; whether it was only counted |
+| `memoranda.job.id`, `.kind`, `.attempt` | of a `run_job` |
+| `gen_ai.request.model`, `gen_ai.provider.name`, `gen_ai.embeddings.dimension.count` | the embedder |
+| `memoranda.embeddings.text.count`, `memoranda.embeddings.purpose` | how many texts were asked for, whether the embedder had to be called for them or not; `query` or `text` |
+"""  # noqa: E501 (rows of a table)
+
+import logging
+import sys
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from functools import cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
+from uuid import UUID
+
+from memoranda.embedders import is_remote
+from memoranda.records import (
+    Diagnosis,
+    Erased,
+    Exported,
+    Forgotten,
+    Hit,
+    Imported,
+    Kept,
+    Memory,
+    MemoryRecord,
+    Recall,
+    Statistics,
+    Undone,
+    Written,
+)
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
+
+    from memoranda.embedders.cache import CachedEmbedder
+    from memoranda.protocols import Purpose
+
+T = TypeVar("T")
+Attributes: TypeAlias = Mapping[str, str | bool | int | float | Sequence[str] | Sequence[float]]
+
+_log = logging.getLogger("memoranda.operations")
+_IDS = 20  # of the thousand a recall may return, or the many a write may store
+
+_OPERATIONS: Mapping[str, tuple[str, str]] = {
+    "recall": ("search_memory", "recall"),
+    "relevant": ("search_memory", "relevant"),
+    "nearest": ("search_memory", "nearest"),
+    "core": ("search_memory", "core"),
+    "Memories._listed": ("search_memory", "list"),
+    "Memories._record": ("get_memory", "get"),
+    "Memories._history": ("get_memory", "history"),
+    "write_one": ("create_memory", "write"),
+    "write_many": ("create_memory", "write_many"),
+    "keep": ("upsert_memory", "keep"),
+    "supersede": ("update_memory", "supersede"),
+    "mark": ("update_memory", "mark"),
+    "undo": ("update_memory", "undo"),
+    "delete": ("delete_memory", "delete"),
+    "forget": ("delete_memory", "forget"),
+    "erase": ("delete_memory", "erase"),
+    "reapply": ("delete_memory", "reapply_erasures"),
+    "finish": ("finish_erasures", "finish_erasures"),
+    "export_to": ("export_memory", "export_to"),
+    "import_from": ("import_memory", "import_from"),
+    "backup": ("backup_memory_store", "backup"),
+    "diagnose": ("diagnose_memory_store", "doctor"),
+    "calibrate": ("calibrate_memory_store", "calibrate"),
+    "_statistics": ("describe_memory_store", "stats"),
+    "check": ("check_embedder", "check"),
+    "backfill": ("backfill_embeddings", "backfill"),
+    "reembed": ("reembed_memory", "reembed"),
+    "_performed": ("run_job", "work"),
+    "drain": ("drain_jobs", "drain"),
+    "MemoryEngine._jobs": ("list_jobs", "jobs"),
+    "revive": ("retry_jobs", "retry_jobs"),
+    "Projects._added": ("update_project", "add_member"),
+    "Projects._removed": ("update_project", "remove_member"),
+    "Projects._members": ("get_project", "members"),
+    "UserModel._written": ("update_user_model", "write"),
+    "UserModel._undone": ("update_user_model", "undo"),
+    "UserModel._listed": ("get_user_model", "list"),
+    "UserModel._history": ("get_user_model", "history"),
+    "UserModel._as_of": ("get_user_model", "as_of"),
+    "Spaces._created": ("update_space", "create"),
+    "Spaces._archived": ("update_space", "archive"),
+    "Spaces._listed": ("get_space", "list"),
+}
+"""The operation and the verb that a pipeline stands for, by the pipeline's qualified name; others are parts of one."""
+
+
+class Unwatched:
+    """An operation nobody looks at."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End."""
+
+    def saw(self, result: T) -> T:
+        """Take note of what the operation gave, and return it."""
+        return result
+
+
+_UNWATCHED = Unwatched()
+
+
+class Watched(Unwatched):
+    """An operation under way: the current span of its thread or task until it ends."""
+
+    __slots__ = ("_attributes", "_began", "_name", "_span", "_token", "_wanted")
+
+    def __init__(self, name: str, attributes: Attributes, span: "Span | None") -> None:
+        """Take a span that has begun, or None where only the log is looked at."""
+        self._name = name
+        self._attributes = dict(attributes)
+        self._span = span
+        self._wanted = _log.isEnabledFor(logging.DEBUG) or (span is not None and span.is_recording())
+        self._began = time.perf_counter()
+        self._token: Any = None
+
+    def __enter__(self) -> Self:
+        """Make the span the parent of what follows."""
+        if self._span is not None:
+            self._token = _api().attach(self._span)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the span and write the record."""
+        if kind is not None:
+            self._attributes["error.type"] = _name_of(kind)
+        if _log.isEnabledFor(logging.DEBUG):
+            how = "took" if kind is None else "failed after"
+            took = 1000 * (time.perf_counter() - self._began)
+            _log.debug("%s %s %.1f ms", self._name, how, took, extra=self._attributes)
+        if self._span is not None:
+            self._span.set_attributes(self._attributes)
+            if kind is not None:
+                self._span.set_status(_api().failed)
+            _api().detach(self._token)
+            self._span.end()
+
+    def saw(self, result: T) -> T:
+        """Take note of what the operation gave, and return it."""
+        if self._wanted:
+            self._attributes.update(describe(self._name, result))
+        return result
+
+
+def operation(steps: Generator[Any, Any, Any], attributes: Attributes | None = None) -> Unwatched:
+    """Return what watches a pipeline while it is driven.
+
+    Args:
+        steps: The pipeline.
+        attributes: What else is known of it.
+    """
+    names = _OPERATIONS.get(getattr(steps, "__qualname__", ""))
+    if names is None or not _looked_at():
+        return _UNWATCHED
+    name, verb = names
+    return _watched(name, {"gen_ai.operation.name": name, "memoranda.verb": verb, **(attributes or {})})
+
+
+def embedding(embedder: "CachedEmbedder", texts: int, purpose: "Purpose") -> Unwatched:
+    """Return what watches a call of an embedder."""
+    if not _looked_at():
+        return _UNWATCHED
+    attributes: Attributes = {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.request.model": embedder.name,
+        "gen_ai.provider.name": embedder.name.partition("/")[0],
+        "gen_ai.embeddings.dimension.count": embedder.dimensions,
+        "memoranda.embeddings.text.count": texts,
+        "memoranda.embeddings.purpose": purpose,
+    }
+    return _watched(f"embeddings {embedder.name}", attributes, remote=is_remote(embedder.name))
+
+
+def job(id: UUID, kind: str, attempt: int) -> Attributes:
+    """Return what identifies an attempt at a job, in spans and log records."""
+    return {"memoranda.job.id": str(id), "memoranda.job.kind": kind, "memoranda.job.attempt": attempt}
+
+
+# -- what the verbs return
+
+
+def describe(operation: str, result: object) -> Attributes:
+    """Return the ids and counts of what an operation gave."""
+    match result:
+        case Recall(hits=hits):
+            best = max((hit.confidence for hit in hits or result.nearest), default=None)
+            return {
+                **_records(hit.memory for hit in hits),
+                "gen_ai.memory.record.scores": [float(hit.score) for hit in hits[:_IDS]],
+                "gen_ai.memory.abstained": result.abstained,
+                "gen_ai.memory.degraded": result.degraded is not None,
+                **({} if best is None else {"gen_ai.memory.confidence": float(best)}),
+            }
+        case Hit(memory=memory):
+            return {
+                **_record(memory),
+                "gen_ai.memory.record.scores": [float(result.score)],
+                "gen_ai.memory.confidence": float(result.confidence),
+            }
+        case Written(memory=memory, superseded=old):
+            return {
+                **_record(memory),
+                **({} if old is None else {"gen_ai.memory.record.ids": [str(memory.id), str(old.id)]}),
+                "gen_ai.memory.degraded": result.degraded is not None,
+                "memoranda.created.count": int(result.created),
+            }
+        case Kept(memory=memory):
+            return {
+                **_record(memory),
+                "gen_ai.memory.degraded": result.degraded is not None,
+                "memoranda.created.count": int(result.outcome == "remembered"),
+            }
+        case Memory():
+            return _record(result)
+        case Forgotten(memory=memory) | MemoryRecord(memory=memory):
+            return _record(memory)
+        case Undone(memory=memory, retracted=retracted):
+            ids = {} if retracted is None else {"gen_ai.memory.record.ids": [str(memory.id), str(retracted.id)]}
+            return {**_record(memory), **ids}
+        case [Memory(), *_]:
+            return _records(item for item in result if isinstance(item, Memory))
+        case [Written(), *_]:
+            written = [item for item in result if isinstance(item, Written)]
+            return {
+                **_records(item.memory for item in written),
+                "gen_ai.memory.degraded": any(item.degraded is not None for item in written),
+                "memoranda.created.count": sum(item.created for item in written),
+            }
+        case Erased(memories=memories):
+            return {
+                "gen_ai.memory.record.count": memories,
+                "memoranda.count": result.rows,
+                "memoranda.erasure.pending": result.pending,
+                "memoranda.erasure.dry_run": result.dry_run,
+            }
+        case Exported(rows=rows) | Imported(rows=rows):
+            return {"gen_ai.memory.record.count": rows.get("memories", 0), "memoranda.count": sum(rows.values())}
+        case Statistics(memories=memories) | Diagnosis(memories=memories):
+            return {"gen_ai.memory.record.count": memories}
+        case None | [] if operation.endswith("_memory"):
+            return _records([])
+        case list():
+            return {"memoranda.count": len(result)}
+        case int() if not isinstance(result, bool):
+            return {"memoranda.count": result}
+        case _:
+            return {}
+
+
+def _record(memory: Memory) -> Attributes:
+    return {"gen_ai.memory.record.id": str(memory.id), "gen_ai.memory.record.count": 1}
+
+
+def _records(memories: Iterable[Memory]) -> Attributes:
+    ids = [str(memory.id) for memory in memories]
+    return {"gen_ai.memory.record.ids": ids[:_IDS], "gen_ai.memory.record.count": len(ids)}
+
+
+def _name_of(kind: type[BaseException]) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+# -- OpenTelemetry, where the host uses it
+
+
+class _Api(NamedTuple):
+    """The few parts of OpenTelemetry that are called."""
+
+    tracer: "Tracer"
+    internal: Any
+    client: Any
+    failed: Any
+    attach: Any
+    detach: Any
+
+
+@cache
+def _api() -> _Api:
+    from opentelemetry import context, trace
+
+    from memoranda import __version__
+
+    return _Api(
+        tracer=trace.get_tracer("memoranda", __version__),
+        internal=trace.SpanKind.INTERNAL,
+        client=trace.SpanKind.CLIENT,
+        failed=trace.Status(trace.StatusCode.ERROR),
+        attach=lambda span: context.attach(trace.set_span_in_context(span)),
+        detach=context.detach,
+    )
+
+
+def _traced() -> bool:
+    # A host that wants spans has imported this to say where they go; one that has not is spared the import.
+    return "opentelemetry.trace" in sys.modules
+
+
+def _looked_at() -> bool:
+    return _traced() or _log.isEnabledFor(logging.DEBUG)
+
+
+def _watched(name: str, attributes: Attributes, *, remote: bool = False) -> Unwatched:
+    span = None
+    if _traced():
+        api = _api()
+        span = api.tracer.start_span(name, kind=api.client if remote else api.internal, attributes=attributes)
+        if not span.get_span_context().is_valid:
+            span = None  # no provider is set
+    if span is None and not _log.isEnabledFor(logging.DEBUG):
+        return _UNWATCHED
+    return Watched(name, attributes, span)

@@ -1,0 +1,368 @@
+"""What operators of other memories missed or feared: spans of every verb, and nothing in them that anybody said."""
+
+import asyncio
+import inspect
+import io
+import logging
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.trace import SpanContext, SpanKind, StatusCode, TraceFlags
+
+from memoranda import MemoryEngine
+from memoranda.embedders.hash_words import HashWords
+from memoranda.errors import EmbedderUnavailable, MemorandaError
+from memoranda.memories import Memories
+from memoranda.persona import Persona
+from memoranda.policies import JobPolicy
+from memoranda.projects import Projects
+from memoranda.spaces import Spaces
+from memoranda.testing import BrokenEmbedder, DeferredEmbedder
+from memoranda.user_model import UserModel
+
+TEXT, ASKED, NAME = "zanzibarium", "quixotical", "persephonia"
+PLAIN = {"setup", "revision", "build_indexes", "close", "work"}
+"""Verbs about tables and connections, which the database's instrumentation sees, and one whose jobs are operations."""
+
+
+class Collector(SpanProcessor):
+    """Keeps the spans that ended, while a test looks at them."""
+
+    def __init__(self):
+        self.spans = None
+
+    def on_end(self, span):
+        if self.spans is not None:
+            self.spans.append(span)
+
+
+COLLECTOR = Collector()
+
+
+@pytest.fixture(scope="session")
+def provider():
+    # A process can set one provider only, and only once.
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(COLLECTOR)
+    trace.set_tracer_provider(provider)
+    return provider
+
+
+@pytest.fixture
+def spans(provider):
+    COLLECTOR.spans = []
+    yield COLLECTOR.spans
+    COLLECTOR.spans = None
+
+
+def verb_of(span):
+    return span.attributes.get("memoranda.verb")
+
+
+def named(spans, name):
+    return [span for span in spans if span.name == name]
+
+
+def is_child(span, parent):
+    return span.parent is not None and span.parent.span_id == parent.context.span_id
+
+
+# -- every verb
+
+
+def call_every_verb(engine, tmp_path):
+    """Return the answer of each verb, by handle and verb; an error of ours is an answer too."""
+    me = engine.persona(f"{NAME}-persona", tenant=f"{NAME}-tenant", user=f"{NAME}-user")
+    me = me.scoped(project=f"{NAME}-project", space=f"{NAME}-space", people=[f"{NAME}-person"])
+    fields = {"title": TEXT, "category": NAME, "metadata": {TEXT: TEXT}, "core": True, "session": NAME}
+    answers = {}
+
+    def call(handle, verb, *arguments, **options):
+        label = f"{type(handle.handle).__name__}.{verb}"
+        try:
+            answers[label] = getattr(handle, verb)(*arguments, **options)
+        except MemorandaError as error:
+            answers[label] = error
+        return answers[label]
+
+    call(me.spaces, "create", f"{NAME}-space")
+    call(me.spaces, "list")
+    call(me.projects, "add_member", f"{NAME}-project", f"{NAME}-user")
+    call(me.projects, "members", f"{NAME}-project")
+    first = call(me.memories, "write", f"The {TEXT} release went out.", **fields)
+    second, *_ = call(me.memories, "write_many", [f"The {TEXT} is open.", {"content": f"The {TEXT} is closed."}])
+    about = f"person:{NAME}-person"
+    kept = call(me.memories, "keep", f"Likes the {TEXT}.", about=about)
+    call(me, "recall", f"the {ASKED} release")
+    call(me.memories, "relevant", f"the {ASKED} release")
+    call(me.memories, "nearest", f"the {ASKED} release")
+    call(me.memories, "core")
+    call(me.memories, "list", types=["semantic"])
+    newer = call(me.memories, "supersede", first.id, f"The {TEXT} release was called back.")
+    call(me.memories, "get", newer.id)
+    call(me.memories, "history", newer.id)
+    call(me.memories, "undo", first.id)
+    call(me.memories, "mark", second.id, "expired")
+    call(me.memories, "forget", kept.memory.id)
+    call(me.memories, "delete", first.id)
+    call(me.user_model, "write", NAME, f"Works on the {TEXT}.")
+    call(me.user_model, "list")
+    call(me.user_model, "history", NAME)
+    call(me.user_model, "as_of", "2026-01-01")
+    call(me.user_model, "undo", NAME)
+    call(me, "stats")
+    call(engine, "check")
+    call(engine, "calibrate", tenant=f"{NAME}-tenant", persona=f"{NAME}-persona", user=f"{NAME}-user")
+    call(engine, "backfill")
+    call(engine, "reembed")
+    call(engine, "jobs")
+    call(engine, "retry_jobs")
+    call(engine, "drain")
+    file = io.BytesIO()
+    call(engine, "export_to", file)
+    call(engine, "import_from", io.BytesIO(file.getvalue()))
+    call(engine, "backup", tmp_path / f"{NAME}.db")
+    call(engine, "doctor")
+    call(engine, "erase", tenant=f"{NAME}-tenant", about=about)
+    call(engine, "finish_erasures")
+    call(engine, "reapply_erasures")
+    call(me.spaces, "archive", f"{NAME}-space")
+    call(me.projects, "remove_member", f"{NAME}-project", f"{NAME}-user")
+    return answers
+
+
+def verbs():
+    for handle in (MemoryEngine, Persona, Memories, Projects, Spaces, UserModel):
+        for name, _ in inspect.getmembers(handle, inspect.isfunction):
+            if not name.startswith("_") and hasattr(handle, f"a{name}") and name not in PLAIN:
+                yield f"{handle.__name__}.{name}"
+
+
+def test_every_verb_is_one_span(engine, spans, tmp_path):
+    answers = call_every_verb(engine, tmp_path)
+    assert set(verbs()) == answers.keys()
+    roots = [span for span in spans if span.parent is None]
+    assert [verb_of(span) for span in roots] == [label.partition(".")[2] for label in answers]
+    for span, answer in zip(roots, answers.values(), strict=True):
+        assert span.name == span.attributes["gen_ai.operation.name"]
+        failed = isinstance(answer, MemorandaError)
+        assert span.status.status_code is (StatusCode.ERROR if failed else StatusCode.UNSET), (span.name, answer)
+        assert ("error.type" in span.attributes) == failed
+    assert {span.name for span in spans if span.parent is not None} == {"embeddings hash/words"}
+
+
+def test_memory_operations_have_the_names_of_the_conventions(engine, spans, tmp_path):
+    call_every_verb(engine, tmp_path)
+    # In reverse, for the memories' verbs come before those of the same name.
+    operations = {verb_of(span): span.name for span in reversed(spans) if span.parent is None}
+    assert {
+        verb: operations[verb]
+        for verb in (
+            "recall",
+            "relevant",
+            "nearest",
+            "core",
+            "write",
+            "write_many",
+            "keep",
+            "supersede",
+            "mark",
+            "undo",
+        )
+    } == {
+        "recall": "search_memory",
+        "relevant": "search_memory",
+        "nearest": "search_memory",
+        "core": "search_memory",
+        "write": "create_memory",
+        "write_many": "create_memory",
+        "keep": "upsert_memory",
+        "supersede": "update_memory",
+        "mark": "update_memory",
+        "undo": "update_memory",
+    }
+    assert {operations[verb] for verb in ("delete", "forget", "erase", "reapply_erasures")} == {"delete_memory"}
+
+
+# These are there to say who or where it was, or how a category is called.
+SAYS_NAMES = {
+    "Persona.stats",
+    "Memories.get",
+    "Projects.members",
+    "Spaces.list",
+    "UserModel.write",
+    "UserModel.list",
+    "UserModel.history",
+    "UserModel.as_of",
+    "UserModel.undo",
+    "MemoryEngine.jobs",
+    "MemoryEngine.backup",
+}
+
+
+def test_no_text_and_no_name_is_in_a_span_a_log_record_or_a_repr(make_engine, spans, tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    engine = make_engine(background="inline", embedder=DeferredEmbedder(HashWords()))
+    answers = call_every_verb(engine, tmp_path)
+    assert any(span.name == "run_job" for span in spans) and any(answers.values())
+    shown = [span.to_json() for span in spans]
+    shown += [f"{record.getMessage()} {vars(record)} {record.exc_text}" for record in caplog.records]
+    for line in shown:
+        assert not [word for word in (TEXT, ASKED, NAME) if word in line.casefold()], line
+    for label, answer in answers.items():
+        assert TEXT not in repr(answer).casefold() and ASKED not in repr(answer).casefold(), label
+        assert NAME not in repr(answer).casefold() or label in SAYS_NAMES, label
+
+
+# -- what spans say
+
+
+def test_a_recall_says_what_it_found_and_how_sure_it_is(me, spans):
+    written = [me.memories.write(text) for text in ("The March release went out.", "Tea is at four.")]
+    spans.clear()
+    found, nothing = me.recall("when did the March release go out?"), me.recall("xylophone quartet")
+    first, second = named(spans, "search_memory")
+    assert first.attributes["gen_ai.memory.record.ids"] == tuple(str(hit.memory.id) for hit in found)
+    assert str(written[0].id) in first.attributes["gen_ai.memory.record.ids"]
+    assert first.attributes["gen_ai.memory.record.count"] == len(found) > 0
+    assert first.attributes["gen_ai.memory.record.scores"] == tuple(hit.score for hit in found)
+    assert first.attributes["gen_ai.memory.confidence"] == max(hit.confidence for hit in found)
+    assert not first.attributes["gen_ai.memory.abstained"] and not first.attributes["gen_ai.memory.degraded"]
+    assert nothing.abstained and second.attributes["gen_ai.memory.abstained"]
+    assert second.attributes["gen_ai.memory.record.count"] == 0
+
+
+def test_an_embedding_is_a_child_with_the_embedders_name(me, spans):
+    me.memories.write_many(["one thing", "another thing"])
+    embedding, write = spans
+    assert is_child(embedding, write) and embedding.name == "embeddings hash/words"
+    assert embedding.kind is SpanKind.INTERNAL
+    assert dict(embedding.attributes) == {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.request.model": "hash/words",
+        "gen_ai.provider.name": "hash",
+        "gen_ai.embeddings.dimension.count": 512,
+        "memoranda.embeddings.text.count": 2,
+        "memoranda.embeddings.purpose": "text",
+    }
+
+
+def test_a_call_that_leaves_the_machine_is_a_clients(make_engine, spans):
+    embedder = BrokenEmbedder(name="openai/some-model", dimensions=8)
+    make_engine(embedder=embedder).persona("main").memories.write("one thing")
+    [embedding] = named(spans, "embeddings openai/some-model")
+    assert embedding.kind is SpanKind.CLIENT and embedding.attributes["gen_ai.provider.name"] == "openai"
+
+
+def test_an_error_is_known_by_its_type_only(make_engine, spans):
+    engine = make_engine(embedder=BrokenEmbedder(ConnectionError(f"cannot embed {TEXT}")))
+    me = engine.persona("main")
+    assert me.memories.write(f"the {TEXT}").degraded
+    embedding, write = spans
+    assert embedding.attributes["error.type"] == "memoranda.errors.EmbedderUnavailable"
+    assert write.status.status_code is StatusCode.UNSET and write.attributes["gen_ai.memory.degraded"]
+    with pytest.raises(MemorandaError):
+        me.memories.delete(TEXT)
+    failed = spans[-1]
+    assert failed.attributes["error.type"] == "memoranda.errors.MemoryNotFound"
+    for span in (embedding, failed):
+        assert span.status.status_code is StatusCode.ERROR
+        assert span.status.description is None and not span.events
+
+
+def test_a_log_record_carries_what_its_span_does(me, spans, caplog):
+    caplog.set_level(logging.DEBUG, "memoranda")
+    me.memories.write("one thing")
+    records = [record for record in caplog.records if record.name == "memoranda.operations"]
+    assert [record.getMessage().partition(" took ")[0] for record in records] == [span.name for span in spans]
+    for record, span in zip(records, spans, strict=True):
+        said = {name: tuple(v) if isinstance(v, list) else v for name, v in vars(record).items() if "." in name}
+        assert said == dict(span.attributes)
+
+
+# -- whose child a span is
+
+
+def test_what_an_operation_calls_knows_its_span_in_whatever_thread(engine, me, spans):
+    seen = []
+
+    def look(conn, tables):
+        seen.append(trace.get_current_span().get_span_context().trace_id)
+
+    with trace.get_tracer("host").start_as_current_span("a turn") as turn:
+        me.memories.write("one thing")
+        if me._mode == "async":
+            engine._loop.run(engine.handle._database.aread(look))
+        else:
+            engine.handle._database.read(look)
+    embedding, write, host = spans
+    assert is_child(embedding, write) and is_child(write, host)
+    assert seen == [turn.get_span_context().trace_id]
+
+
+async def test_operations_side_by_side_do_not_mix(backend, spans):
+    async with MemoryEngine(backend.url, embedder="hash/words", background="off") as engine:
+        me = engine.persona("main")
+        await me.memories.awrite("one thing")
+        spans.clear()
+        before = trace.get_current_span()
+        await asyncio.gather(*(me.arecall(f"thing number {number}") for number in range(8)))
+        assert trace.get_current_span() is before
+    recalls, embeddings = named(spans, "search_memory"), named(spans, "embeddings hash/words")
+    assert len({span.context.trace_id for span in recalls}) == len(recalls) == len(embeddings) == 8
+    assert all(sum(is_child(child, parent) for child in embeddings) == 1 for parent in recalls)
+
+
+class NeverDone(HashWords):
+    async def aembed(self, texts, purpose="text"):
+        await asyncio.sleep(60)
+
+
+async def test_a_cancelled_verb_ends_its_span(spans):
+    async with MemoryEngine("sqlite://", embedder=NeverDone(), background="off") as engine:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await engine.persona("main").memories.awrite("one thing")
+        assert not trace.get_current_span().is_recording()
+    assert [span.attributes["error.type"] for span in spans] == ["asyncio.exceptions.CancelledError"] * 2
+
+
+def test_a_trace_that_is_not_sampled_gets_no_spans(me, spans):
+    unsampled = trace.NonRecordingSpan(SpanContext(1, 1, is_remote=True, trace_flags=TraceFlags(0)))
+    with trace.use_span(unsampled):
+        me.memories.write("one thing")
+        assert len(me.recall("thing")) == 1
+    assert spans == []
+
+
+# -- jobs
+
+
+def test_a_job_is_a_span_with_its_identity(make_engine, spans, caplog):
+    caplog.set_level(logging.INFO, "memoranda.jobs")
+    later = DeferredEmbedder(HashWords(), [EmbedderUnavailable("down")])
+    engine = make_engine(embedder=later, background="external", job_policy=JobPolicy(delay_seconds=0))
+    engine.persona("main").memories.write("one thing")
+    spans.clear()
+    [job] = engine.jobs()
+    assert engine.drain() == 0
+    failed, done = named(spans, "run_job")
+    assert failed.attributes["error.type"] == "memoranda.errors.EmbedderUnavailable"
+    assert done.attributes["memoranda.count"] == 1
+    for span, attempt in ((failed, 1), (done, 2)):
+        assert span.attributes["memoranda.job.id"] == str(job.id)
+        assert span.attributes["memoranda.job.kind"] == "embed"
+        assert span.attributes["memoranda.job.attempt"] == attempt
+        [drain] = named(spans, "drain_jobs")
+        assert is_child(span, drain)
+    said = [vars(record) for record in caplog.records]
+    assert [record["memoranda.job.attempt"] for record in said] == [1, 2]
+    assert {record["memoranda.job.id"] for record in said} == {str(job.id)}
+
+
+def test_looking_for_jobs_is_no_operation(make_engine, spans):
+    engine = make_engine(background="inline")
+    engine.persona("main").memories.write("one thing")
+    engine.persona("main").memories.write("another thing")
+    assert {span.name for span in spans} == {"create_memory", "embeddings hash/words"}
