@@ -94,7 +94,7 @@ _OPERATIONS: Mapping[str, tuple[str, str]] = {
     "reembed": ("reembed_memory", "reembed"),
     "_performed": ("run_job", "work"),
     "drain": ("drain_jobs", "drain"),
-    "MemoryEngine._jobs": ("list_jobs", "jobs"),
+    "Upkeep._jobs": ("list_jobs", "jobs"),
     "revive": ("retry_jobs", "retry_jobs"),
     "Projects._added": ("update_project", "add_member"),
     "Projects._removed": ("update_project", "remove_member"),
