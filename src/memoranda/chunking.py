@@ -9,7 +9,7 @@ Where a body may end, the first that lies within its size, and of these the last
 2. in code that does not fit as a whole, its heading counted: behind a blank line if that leaves no less than half,
    else behind a line;
 3. behind a sentence, the line of a table, or before an item of a list;
-4. behind a word;
+4. behind a line if that leaves no less than half, else behind a word;
 5. between two characters as a reader sees them, marks, joiners, conjuncts and flags kept whole.
 
 Headings, fences, lists and tables are those of Markdown. Pure, and linear in the length of the text.
@@ -256,7 +256,10 @@ class _Cutter:
 
     def _end_of_word(self, low: int, most: int) -> int:
         window = self._text[low : most + 1]
-        if not window[-1].isspace():
+        line = window.rfind("\n")
+        if line > self._size // 2:
+            window = window[: line + 1]
+        elif not window[-1].isspace():
             head = window.rsplit(None, 1)
             window = head[0] if len(head) == 2 else ""
         end = low + len(window.rstrip())

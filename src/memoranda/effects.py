@@ -206,7 +206,7 @@ class Runner:
         if self.background is None:
             return None
         if self.background.mode == "inline":
-            return None if passing else self.background.work()
+            return None if passing else self.background.at_once()
         self.background.wake()
         return None
 

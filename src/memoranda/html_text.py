@@ -257,9 +257,9 @@ class _Reader:
             self._end_table()
         else:
             self._end_block()
-            if tag in ("ul", "ol", "menu") and self._lists:
-                self._lists.pop()
+            if tag in ("ul", "ol", "menu", "li"):
                 self._flow.prefix = ""
+                del self._lists[len(self._lists) - (tag != "li") :]
 
     def _end_block(self) -> None:
         tight = bool(self._flow.prefix) and bool(self._flow.blocks) and self._follows_item()

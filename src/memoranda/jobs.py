@@ -8,7 +8,9 @@ import logging
 import os
 import threading
 import uuid
+import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from memoranda.errors import MemorandaError
@@ -62,60 +64,75 @@ class Background:
         """Do what can be begun, and wait for what others have begun."""
         return working.drain(self._context(), self.policy, self._name, timeout, progress)
 
+    def at_once(self) -> "Steps[int]":
+        """Do what can be begun now for a caller whose own work is stored already: an error is logged, not raised."""
+        try:
+            return (yield from self.work())
+        except MemorandaError as error:
+            _log.warning("jobs were left for later: %s", error)
+            return 0
+
     def wake(self) -> None:
         """Tell the thread that there is something to do; starts it where there is none."""
         if self.mode != "thread":
             return
         with self._lock:
             self._called.set()
-            if self._thread is None and not self._closing:
-                self._thread = threading.Thread(target=self._work_on, name="memoranda-jobs", daemon=True)
+            if self._closing or (self._thread is not None and self._thread.is_alive()):
+                return
+            # It holds the worker only while it works, so that an engine nobody has any more can go.
+            worker = weakref.ref(self, partial(_call, self._called))
+            self._thread = threading.Thread(
+                target=_work_on, args=(worker, self._called), name="memoranda-jobs", daemon=True
+            )
+            try:
                 self._thread.start()
+            except RuntimeError as error:  # no thread is to be had, or the process is about to end
+                self._thread = None
+                _log.warning("jobs were left for later: %s", error)
 
-    def _work_on(self) -> None:
-        self.run(stay=False)
+    def run(self, stop: threading.Event) -> None:
+        """Work until told to stop, also while there is nothing to do."""
+        pace = _Pace()
+        while not stop.is_set() and (seconds := self.round(pace, stop)) is not None:
+            # Whoever sets `stop` calls nobody, so it is looked at meanwhile.
+            while seconds > 0 and not stop.is_set() and not self._called.wait(min(seconds, _HEEDS)):
+                seconds -= _HEEDS
 
-    def run(self, *, stay: bool, stop: threading.Event | None = None) -> None:
-        """Work until told to stop; with `stay` also while there is nothing to do.
+    def round(self, pace: "_Pace", stop: threading.Event | None = None) -> float | None:
+        """Do what can be begun, and return in how many seconds to look again at the latest.
 
-        Looks less and less often while nothing is there, at the latest every 30 seconds, and at once when a job of this
-        process is left or one is due.
+        Returns:
+            None when it is time to end: the engine is closed or, without `stop`, there is nothing to wait for.
         """
 
         def stopping() -> bool:
             return self._closing or (stop is not None and stop.is_set())
 
-        pause = _FIRST_PAUSE
-        while not stopping():
-            self._called.clear()
-            try:
-                begun = self._runner.run(self.work(stopping))
-                due = self._runner.run(working.next_look(self._context(), self.policy))
-            except MemorandaError as error:
-                _log.warning("the background worker could not go on: %s", error)
-                begun, due = 0, pause
-            if begun:
-                pause = _FIRST_PAUSE
-                continue
-            if due is None and not stay and self._left():
-                return
-            self._wait(min(pause, due) if due is not None else pause, stop)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        if stopping():
+            return None
+        self._called.clear()
+        try:
+            begun = self._runner.run(self.work(stopping))
+            due = self._runner.run(working.next_look(self._context(), self.policy))
+        except MemorandaError as error:
+            if stopping():
+                return None
+            _log.warning("the background worker could not go on: %s", error)
+            begun, due = 0, pace.pause
+        if begun:
+            return pace.begin_anew()
+        if due is None and stop is None and self.leave(unless_called=True):
+            return None
+        return pace.slow_down(due)
 
-    def _wait(self, seconds: float, stop: threading.Event | None) -> None:
-        """Wait until there may be something to do; whoever sets `stop` calls nobody, so it is looked at meanwhile."""
-        if stop is None:
-            self._called.wait(seconds)
-            return
-        while seconds > 0 and not stop.is_set() and not self._called.wait(min(seconds, _HEEDS)):
-            seconds -= _HEEDS
-
-    def _left(self) -> bool:
-        """End the thread, unless somebody called in this very moment."""
+    def leave(self, *, unless_called: bool = False) -> bool:
+        """Let go of the thread that calls, so that the next job starts another."""
         with self._lock:
-            if self._called.is_set():
+            if unless_called and self._called.is_set():
                 return False
-            self._thread = None
+            if self._thread is threading.current_thread():
+                self._thread = None
             return True
 
     def close(self) -> None:
@@ -126,3 +143,42 @@ class Background:
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_LEAVES)
+
+
+class _Pace:
+    """How long to wait: less and less often while nothing is there, at the latest every 30 seconds."""
+
+    def __init__(self) -> None:
+        self.pause = _FIRST_PAUSE
+
+    def begin_anew(self) -> float:
+        self.pause = _FIRST_PAUSE
+        return 0.0
+
+    def slow_down(self, due: float | None) -> float:
+        """Return the next pause, which ends when a job is due."""
+        seconds = self.pause if due is None else min(self.pause, due)
+        self.pause = min(2 * self.pause, _LONGEST_PAUSE)
+        return seconds
+
+
+def _call(called: threading.Event, _: object) -> None:
+    called.set()
+
+
+def _work_on(worker: "weakref.ref[Background]", called: threading.Event) -> None:
+    """Work as long as there is something to do and an engine to do it for."""
+    pace = _Pace()
+    while (seconds := _round(worker, pace)) is not None:
+        called.wait(seconds)
+
+
+def _round(worker: "weakref.ref[Background]", pace: _Pace) -> float | None:
+    background = worker()
+    if background is None:
+        return None
+    try:
+        return background.round(pace)
+    except BaseException:
+        background.leave()
+        raise

@@ -7,8 +7,9 @@ loader returns one `DataSet`: memories by scope, in order, and the questions wit
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -149,23 +150,43 @@ def _beam(root: Path) -> DataSet:
     return DataSet(scopes=scopes, questions=questions)
 
 
-def _updates(root: Path) -> DataSet:
-    """Facts learned a day apart, and two months after the first the one that contradicts one of them ("new")."""
+def _updates(root: Path, *, unrelated: bool = False, swapped: bool = False) -> DataSet:
+    """Facts learned a day apart, and two months after the first the one that contradicts one of them ("new").
+
+    `unrelated` adds a fact of another row that is newer than all. `swapped` lets the contradicted fact and "new" change
+    their dates.
+    """
     scopes: dict[str, list[Item]] = {}
     questions: list[Question] = []
     begin = datetime(2024, 1, 1, tzinfo=UTC)
-    for number, row in enumerate(_lines(root / "updates" / "core_memory_update.jsonl")):
+    rows = list(_lines(root / "updates" / "core_memory_update.jsonl"))
+    for number, row in enumerate(rows):
         extra, scope = row["agent_args"]["extra"], f"row-{number}"
         facts = [Item(id=str(k), text=fact, when=begin + timedelta(days=k)) for k, fact in enumerate(extra["facts"])]
         correction = extra["contradicting_fact"].strip().strip('"').strip()
-        scopes[scope] = [*facts, Item(id="new", text=correction, when=begin + timedelta(days=60))]
+        new = Item(id="new", text=correction, when=begin + timedelta(days=60))
+        if swapped:
+            old = max(extra["supporting_fact_indices"], key=lambda k: _shared(facts[k].text, new.text))
+            facts[old], new = replace(facts[old], when=new.when), replace(new, when=facts[old].when)
+        scopes[scope] = [*facts, new]
+        if unrelated:
+            other = rows[(number + len(rows) // 2) % len(rows)]["agent_args"]["extra"]["facts"][0]
+            scopes[scope].append(Item(id="unrelated", text=other, when=begin + timedelta(days=90)))
         questions.append(Question(qid=scope, scope=scope, text=row["input"]))
     return DataSet(scopes=scopes, questions=questions)
+
+
+def _shared(one: str, other: str) -> float:
+    """Return the share of words that two facts have in common."""
+    a, b = (set(re.findall(r"\w+", text.lower())) for text in (one, other))
+    return len(a & b) / len(a | b)
 
 
 LOADERS: dict[str, Callable[[Path], DataSet]] = {
     "locomo": _locomo,
     "beam": _beam,
     "updates": _updates,
+    "updates-unrelated": partial(_updates, unrelated=True),
+    "updates-swapped": partial(_updates, swapped=True),
     "absent": _absent,
 }

@@ -182,7 +182,7 @@ def test_a_new_statement_is_remembered(with_ana):
 def test_keeping_what_is_known_writes_nothing(with_ana, frozen_clock):
     first = with_ana.memories.keep(DOG, about="person:ana", core=True).memory
     frozen_clock.advance(days=1)
-    for fields in ({}, {"core": True}, {"importance": 9}):
+    for fields in ({}, {"core": True}, {"importance": 5}):
         again = with_ana.memories.keep(DOG, about="person:ana", **fields)
         assert (again.outcome, again.memory, again.was) == ("known", first, None)
     record = with_ana.memories.get(first.id)

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 NEEDED_LATER = {"sqlalchemy", "alembic", "numpy", "pydantic"}
-EXTRAS = {"psycopg", "pgvector", "wordllama", "Stemmer", "openai", "opentelemetry", "typer", "rich"}
+EXTRAS = {"psycopg", "pgvector", "wordllama", "Stemmer", "openai", "opentelemetry", "pypdf", "typer", "rich"}
 PROBE = """
 import json, sys, time
 start = time.perf_counter()

@@ -148,11 +148,11 @@ class Upkeep(EngineParts):
         Args:
             stop: Set it, from a signal's handler for instance, and the job that is being done is the last.
         """
-        self._background.run(stay=True, stop=stop)
+        self._background.run(stop)
 
     async def awork(self, stop: threading.Event) -> None:
         """Async twin of `work`."""
-        await asyncio.to_thread(self._background.run, stay=True, stop=stop)
+        await asyncio.to_thread(self._background.run, stop)
 
     def calibrate(
         self,

@@ -17,6 +17,7 @@ from memoranda.protocols import Completion, PromptMessage
 
 MAX_OUTPUT = 8_000_000
 """Bytes of an answer; a program that goes on is stopped."""
+_LOOK_SECONDS = 0.02  # between two looks at whether the program has ended
 _LEFTOVER_SECONDS = 1.0  # for what the program started and left behind with its output still open
 
 
@@ -117,16 +118,18 @@ class CommandModel:
         """Write the prompt while the answer is read, until the program ends or has written too much."""
         writing = asyncio.ensure_future(_write(process, prompt))
         reading = asyncio.ensure_future(_read(process, output))
-        ending = asyncio.ensure_future(process.wait())
         try:
-            await asyncio.wait((reading, ending), return_when=asyncio.FIRST_COMPLETED)
-            if len(output) <= MAX_OUTPUT:
-                await ending
-                await asyncio.wait((reading,), timeout=_LEFTOVER_SECONDS)
+            # `process.wait()` would wait for pipes that a child holds open.
+            while process.returncode is None and len(output) <= MAX_OUTPUT:
+                if reading.done():
+                    await asyncio.sleep(_LOOK_SECONDS)
+                else:
+                    await asyncio.wait((reading,), timeout=_LOOK_SECONDS)
+            await asyncio.wait((reading,), timeout=_LEFTOVER_SECONDS)
         finally:
-            for task in (writing, reading, ending):
+            for task in (writing, reading):
                 task.cancel()
-            await asyncio.gather(writing, reading, ending, return_exceptions=True)
+            await asyncio.gather(writing, reading, return_exceptions=True)
 
 
 class _Nothing:
@@ -142,10 +145,12 @@ def _prompt(messages: Sequence[PromptMessage], schema: Mapping[str, Any] | None)
 
 async def _write(process: asyncio.subprocess.Process, prompt: bytes) -> None:
     assert process.stdin
-    with suppress(BrokenPipeError, ConnectionResetError):  # a program may answer without reading all of it
-        process.stdin.write(prompt)
-        await process.stdin.drain()
-    process.stdin.close()
+    try:
+        with suppress(BrokenPipeError, ConnectionResetError):  # a program may answer without reading all of it
+            process.stdin.write(prompt)
+            await process.stdin.drain()
+    finally:
+        process.stdin.close()
 
 
 async def _read(process: asyncio.subprocess.Process, output: bytearray) -> None:
@@ -156,13 +161,18 @@ async def _read(process: asyncio.subprocess.Process, output: bytearray) -> None:
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
     """End what still runs of the process group."""
+    assert process.stdout
     running = process.returncode is None
     # Of a program that ended by itself, children may live on; they hold the group's number, so nobody else has it.
-    if running or not (process.stdout and process.stdout.at_eof()):
+    if running or not process.stdout.at_eof():
         with suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(process.pid, signal.SIGKILL)
             elif running:
                 process.kill()
-    if running:
-        await process.wait()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LEFTOVER_SECONDS):
+            while await process.stdout.read(65_536):  # what is not read would keep the pipe open
+                pass
+            while process.returncode is None:
+                await asyncio.sleep(_LOOK_SECONDS)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memoranda.db.queries import jobs, store
 from memoranda.drafts import Setting
@@ -71,22 +71,32 @@ def opened(context: Context) -> Steps[None]:
         ConfigurationError: its words were indexed in another language.
     """
     space = context.space
-    words = {"language": context.tokenizer.language, "version": TERMS_VERSION}
     if space.settled:
         return
+    made = yield from settled(context)
+    space.settle(made[EMBEDDER], made.get(SETTING))
+    yield from erasing.finish_in_passing(context.clock)
+    if context.leaves_jobs and space.configured and (yield from read(jobs.any_waiting)):
+        yield from wake(passing=True)
+
+
+def settled(context: Context) -> Steps[dict[str, Any]]:
+    """Return the settings of the store; a new one is made as the caller says.
+
+    Raises:
+        ConfigurationError: its words were indexed in another language, or by another release.
+    """
+    words = {"language": context.tokenizer.language, "version": TERMS_VERSION}
     made = yield from read(store.settings)
     if not {EMBEDDER, _WORDS} <= made.keys():
-        made = yield from write(store.settle, {EMBEDDER: space.proposed, _WORDS: words})
+        made = yield from write(store.settle, {EMBEDDER: context.space.proposed, _WORDS: words})
     if made[_WORDS]["language"] != words["language"]:
         raise ConfigurationError(
             f"This store's words were indexed in {made[_WORDS]['language']}: open it with that language."
         )
     if made[_WORDS]["version"] != TERMS_VERSION:
         raise ConfigurationError("This store's words were indexed by another release: open it with that one.")
-    space.settle(made[EMBEDDER], made.get(SETTING))
-    yield from erasing.finish_in_passing(context.clock)
-    if context.leaves_jobs and (yield from read(jobs.any_waiting)):
-        yield from wake(passing=True)
+    return made
 
 
 def _compares(policies: Policies) -> bool:

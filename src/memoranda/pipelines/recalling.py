@@ -138,8 +138,9 @@ def _answered(
 ) -> Recall:
     """Gather, rank, compare with the floor and fetch, all in one turn of a database thread: ranking takes its time."""
     asked, found = candidates.gather(conn, tables, question)
-    if question.filters.as_of is not None:
-        found = past.as_they_were(conn, tables, question, setting, found)
+    then = past.rewritten_since(conn, tables, setting, question.filters)
+    if then:
+        asked, found = past.as_they_were(conn, tables, question, setting, asked, found, then)
     counted = floor.counting(found)
     ranked = rank(asked, counted, question.ranking)
     passed = floor.passing(ranked)
@@ -158,7 +159,8 @@ def _answered(
     if ranked and not passed:
         reason = _BELOW_FLOOR
     else:
-        reason = _NOTHING_NEAR if candidates.any_to_ask(conn, tables, question) else _NOTHING_STORED
+        any_asked = any(item.holds for item in then) or candidates.any_to_ask(conn, tables, question)
+        reason = _NOTHING_NEAR if any_asked else _NOTHING_STORED
     return Recall(abstained=True, reason=reason, nearest=hits)
 
 

@@ -1,4 +1,9 @@
-"""How a store moves to another embedder: the new vectors are written beside the old, then reads switch at once."""
+"""How a store moves to another embedder: the new vectors are written beside the old, then reads switch at once.
+
+An engine that was opened before goes on with the old vectors, for asking on every write would cost every write. From the
+switch on it leaves all jobs to engines of the new embedder. What it embeds by itself has no new vector until `backfill`
+is called: so open it anew, or call `backfill` once it is closed.
+"""
 
 from collections.abc import Sequence
 
@@ -8,7 +13,7 @@ from memoranda.db.queries import store, vectors
 from memoranda.db.schema import Tables
 from memoranda.effects import Steps, embed, read, write
 from memoranda.errors import ConfigurationError
-from memoranda.pipelines.context import EMBEDDER, Context
+from memoranda.pipelines.context import EMBEDDER, Context, settled
 from memoranda.protocols import Progress
 from memoranda.ranking.floors import SETTING
 
@@ -22,12 +27,13 @@ def reembed(context: Context, prune: bool, progress: Progress | None) -> Steps[i
     What is embedded already is not embedded again, so that a run that was interrupted goes on where it was.
 
     Raises:
-        ConfigurationError: the engine was opened without naming an embedder.
+        ConfigurationError: the engine was opened without naming an embedder, or in another language than the store's.
         EmbedderUnavailable: it failed; what was embedded stays, and the store goes on with the old one.
     """
     space = context.space
     if not space.chosen or not space.proposed:
         raise ConfigurationError("Name the embedder to move to when the engine is opened: MemoryEngine(embedder=...).")
+    yield from settled(context)
     model, embedded = space.proposed, 0
     while True:
         embedded += yield from _filled(context, model, progress)

@@ -8,18 +8,19 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memoranda import telemetry
-from memoranda.db.queries import jobs, vectors
+from memoranda.db.queries import jobs, store, vectors
 from memoranda.db.queries.jobs import Claim
 from memoranda.db.queries.vectors import Unembedded
 from memoranda.db.schema import Tables
 from memoranda.effects import Steps, apart, embed, pause, read, wake, write
 from memoranda.errors import ConfigurationError, EmbedderRefused, EmbedderUnavailable, StoreError
-from memoranda.pipelines.context import Context, opened
+from memoranda.pipelines.context import EMBEDDER, Context, opened
 from memoranda.policies import JobPolicy
 from memoranda.protocols import Progress
 
 _log = logging.getLogger("memoranda.jobs")
 _LOOK_AGAIN = 0.05  # seconds between two looks at jobs that another worker holds
+_NEVER_ENDED = "It was begun and never ended: its process died each time, or the lease is too short for it."
 
 
 def check(context: Context) -> Steps[str | None]:
@@ -45,7 +46,7 @@ def work(
         StoreError: the database failed; the jobs that were held are tried again when their leases end.
     """
     yield from opened(context)
-    kinds, begun = _kinds(context), 0
+    kinds, begun = (yield from _kinds(context)), 0
     for owner in (yield from read(jobs.owners_due, kinds, policy)) if kinds else []:
         while not stopping():
             if (job := (yield from write(jobs.claim, owner, kinds, worker, policy))) is None:
@@ -58,19 +59,23 @@ def work(
 
 
 def drain(context: Context, policy: JobPolicy, worker: str, timeout: float, progress: Progress | None) -> Steps[int]:
-    """Do every job that can be begun, wait for those another worker holds, and return how many wait for later."""
+    """Do every job that can be begun, wait for those another worker holds, and return how many wait for later.
+
+    Only those count that this process has the means for.
+    """
     waited = 0.0
     while True:
         yield from work(context, policy, worker, progress)
-        if not (yield from read(jobs.count_running_or_due, _kinds(context), policy)) or waited >= timeout:
-            return (yield from read(jobs.count))
+        kinds = yield from _kinds(context)
+        if not (yield from read(jobs.count_running_or_due, kinds, policy)) or waited >= timeout:
+            return (yield from read(jobs.count, kinds))
         yield from pause(_LOOK_AGAIN)
         waited += _LOOK_AGAIN
 
 
 def next_look(context: Context, policy: JobPolicy) -> Steps[float | None]:
     """Return in how many seconds there will be something to do, None when nothing waits."""
-    return (yield from read(jobs.seconds_until_due, _kinds(context), policy))
+    return (yield from read(jobs.seconds_until_due, (yield from _kinds(context)), policy))
 
 
 def backfill(context: Context) -> Steps[int]:
@@ -104,33 +109,47 @@ def _enqueue_missing(conn: Connection, tables: Tables, owner: tuple[str, str], m
     return len(ids)
 
 
-def _kinds(context: Context) -> Sequence[str]:
-    """Return the kinds of jobs that this process has the means for."""
-    return [kind for kind in _HANDLERS if kind != jobs.EMBED or context.space.model is not None]
+def _kinds(context: Context) -> Steps[Sequence[str]]:
+    """Return the kinds of jobs that this process has the means for.
+
+    An embedder without a key would give up what another process can do, and one that the store has moved away from
+    would make vectors nobody looks at.
+    """
+    embeds = context.space.configured and (yield from read(_is_current, context.space.model))
+    return [kind for kind in _HANDLERS if kind != jobs.EMBED or embeds]
+
+
+def _is_current(conn: Connection, tables: Tables, model: str | None) -> bool:
+    """Say whether the store still goes by a model."""
+    return bool(store.settings(conn, tables).get(EMBEDDER) == model)
 
 
 def _tried(context: Context, policy: JobPolicy, job: Claim) -> Steps[None]:
     identity = telemetry.job(job.id, job.kind, job.attempts)
+    if job.attempts > policy.attempts:
+        yield from _given_up(job, _NEVER_ENDED, job.attempts - 1, identity)
+        return
     try:
         yield from apart(_performed(context, job), identity)
-    except StoreError:
-        raise
     except (EmbedderRefused, ConfigurationError) as error:
-        _log.error("job %s (%s) was given up: %s", job.id, job.kind, error, extra=identity)
-        yield from write(jobs.fail, job, str(error))
+        yield from _given_up(job, str(error), job.attempts, identity)
     except Exception as error:
-        said = str(error) if isinstance(error, EmbedderUnavailable) else type(error).__name__
+        said = str(error) if isinstance(error, EmbedderUnavailable | StoreError) else type(error).__name__
         if job.attempts >= policy.attempts:
-            message = "job %s (%s) was given up after %d attempts: %s"
-            _log.error(message, job.id, job.kind, job.attempts, said, extra=identity)
-            yield from write(jobs.fail, job, said)
+            yield from _given_up(job, said, job.attempts, identity)
         else:
             delay = max(policy.delay(job.attempts, random.random()), getattr(error, "retry_after", None) or 0.0)
+            yield from write(jobs.postpone, job, delay, said)
             message = "job %s (%s) failed, next attempt in %.0f s: %s"
             _log.warning(message, job.id, job.kind, delay, said, extra=identity)
-            yield from write(jobs.postpone, job, delay, said)
     else:
         _log.info("job %s (%s) is done", job.id, job.kind, extra=identity)
+
+
+def _given_up(job: Claim, said: str, attempts: int, identity: telemetry.Attributes) -> Steps[None]:
+    # Told once it is stored: a database that was closed or is gone keeps the job as it is, to be begun again.
+    yield from write(jobs.fail, job, said, attempts)
+    _log.error("job %s (%s) was given up after %d attempts: %s", job.id, job.kind, attempts, said, extra=identity)
 
 
 def _performed(context: Context, job: Claim) -> Steps[int]:
@@ -143,12 +162,18 @@ def _embed(context: Context, job: Claim) -> Steps[int]:
     ids = [UUID(hex=identifier) for identifier in job.payload["ids"]]
     page = yield from read(vectors.missing, owner, model, ids)
     made = (yield from embed([item.text for item in page], "text")) if page else []
-    return (yield from write(_fill, job, page, made, model))
+    filled = yield from write(_fill, job, page, made, model)
+    if filled < len(page):
+        context.space.embedder.forget()  # a text that was erased meanwhile must not stay in memory
+    return filled
 
 
 def _fill(
     conn: Connection, tables: Tables, job: Claim, page: Sequence[Unembedded], made: Sequence[object], model: str
 ) -> int:
+    if not _is_current(conn, tables, model):
+        jobs.give_back(conn, tables, job)
+        return 0
     if not jobs.finish(conn, tables, job):
         return 0  # the lease ended: whoever has the job now does the same
     # A text that changed meanwhile left a job of its own.

@@ -104,7 +104,7 @@ def keep(context: Context, content: str, identifier: UUID | str | None, fields: 
     require_about(parsed)
     item = yield from compute(draft, text, parsed, setting)
     yield from opened(context)
-    [vector], degraded = yield from vectors_of(context, [item.text], "text")
+    [vector], degraded = yield from vectors_of(replace(context, policies=comparing), [item.text], "text")
     stored = yield from write(adding.keep, item, vector, context.space.model, setting, identifier)
     yield from _left(context, degraded)
     was = stored.was.content if stored.was else None

@@ -185,6 +185,7 @@ class SqliteDialect:
         if not driver.in_transaction:
             with driving(conn) as cursor:
                 cursor.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        self.vectors.begin(conn)
 
     def after_fork(self) -> None:
         """Begin with no vectors in memory, and with locks that nobody holds."""

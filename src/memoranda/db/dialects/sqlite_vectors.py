@@ -2,9 +2,11 @@
 
 A matrix only grows: what was deleted stays in it, and SQL decides afterwards which of the nearest may be seen; of a
 vector that was replaced zeros stay. What other processes write is read from the table before every search, by row
-number.
+number. What a transaction has written itself stays out of the matrix until it is committed, for a number that is rolled
+back is given to another row.
 """
 
+import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 BYTES_LIMIT = 1 << 30
 """Together the matrices hold at most this much; the one that was used longest ago goes first."""
 
+_CHANGES = "memoranda_changes"  # in the `info` of a connection: how many rows it had changed when it began
 _FIRST_CAPACITY = 256
 _PAGE = 4096
 
@@ -72,6 +75,10 @@ class VectorCache:
         self._matrices: OrderedDict[tuple[str, str, str], _Matrix] = OrderedDict()
         self._lock = RLock()
 
+    def begin(self, conn: Connection) -> None:
+        """Take note of a transaction that begins: what it sees before its first change is committed."""
+        conn.info[_CHANGES] = _changes(conn)
+
     def forget(self) -> None:
         """Begin empty again; the next search reads what the table holds."""
         with self._lock:
@@ -99,8 +106,10 @@ class VectorCache:
         tenant, persona = owner
         matrix = self._matrix((tenant, persona, model), len(query))
         with matrix.lock:
-            self._refresh(conn, tables, tenant, persona, model, matrix)
+            own = self._refresh(conn, tables, tenant, persona, model, matrix)
             owners, values = matrix.owners, matrix.values[: matrix.rows]
+            if own is not None:
+                owners, values = _beside(matrix, *own)
         scores = values @ unit(query)
         if first < len(scores):
             best = np.argpartition(-scores, first)[:first]
@@ -128,11 +137,12 @@ class VectorCache:
 
     def _refresh(
         self, conn: Connection, tables: "Tables", tenant: str, persona: str, model: str, matrix: _Matrix
-    ) -> None:
+    ) -> "tuple[list[str], NDArray[np.float32]] | None":
+        """Read what is newer than the matrix into it, or return it where this transaction may still take it back."""
         v = tables.vectors
         newest = conn.scalar(select(func.max(v.c.n))) or 0
         if newest <= matrix.seen:
-            return
+            return None
         own = (v.c.tenant == tenant, v.c.persona == persona, v.c.kind == "memory", v.c.model == model)
         # The first time by the persona's own index, which the sign keeps SQLite on; later by number, for there are few
         # new rows, of whoever they are.
@@ -145,6 +155,27 @@ class VectorCache:
         for page in rows.partitions(_PAGE):
             owners += [row[0] for row in page]
             pages.append(np.stack([row[1] for row in page]))
+        if conn.info.get(_CHANGES) != _changes(conn):
+            return (owners, np.concatenate(pages)) if owners else None
         if owners:
             matrix.append(owners, np.concatenate(pages))
         matrix.seen = newest
+        return None
+
+
+def _changes(conn: Connection) -> int:
+    """Return how many rows a connection has changed since it was opened."""
+    driver = conn.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver.total_changes
+
+
+def _beside(
+    matrix: _Matrix, owners: list[str], vectors: "NDArray[np.float32]"
+) -> "tuple[list[str], NDArray[np.float32]]":
+    """Return a matrix with more vectors, without changing it."""
+    more = _Matrix(matrix.dimensions)
+    more.rows, more.owners, more.places = matrix.rows, list(matrix.owners), matrix.places.copy()
+    more.values = matrix.values[: matrix.rows].copy()
+    more.append(owners, vectors)
+    return more.owners, more.values[: more.rows]

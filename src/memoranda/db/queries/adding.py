@@ -12,13 +12,13 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memoranda.db.queries import corrections, repeats
-from memoranda.db.queries.inserting import insert, placed, require_membership
+from memoranda.db.queries.inserting import insert, placed, require_membership, require_open_spaces
 from memoranda.db.queries.memories import find
 from memoranda.db.schema import Tables
 from memoranda.drafts import Draft, Setting
-from memoranda.errors import MemoryNotActive
+from memoranda.errors import InvalidInput, MemoryNotActive
 from memoranda.filters import Place
-from memoranda.records import Memory
+from memoranda.records import Memory, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +80,37 @@ def keep(
     """
     if identifier is None:
         return add(conn, tables, [item], [vector], model, setting)[0]
-    [item] = placed(conn, tables, [item], setting)
+    require_open_spaces(conn, tables, setting, [item])
     old = corrections.own(conn, tables, setting, identifier)
-    if old.status != "active":
-        raise MemoryNotActive(old.status)
+    if (ended := _ended(old, setting)) is not None:
+        raise MemoryNotActive(ended)
     require_membership(conn, tables, setting, old)
+    _stays_in_place(old, item)
     return _kept(conn, tables, old, item, vector, model, setting)
+
+
+def _ended(memory: Memory, setting: Setting) -> Status | None:
+    """Return why a memory does not hold any more, or None."""
+    if memory.status != "active":
+        return memory.status
+    if memory.superseded_by is not None:
+        return "superseded"
+    return "expired" if memory.valid_to is not None and memory.valid_to <= setting.now else None
+
+
+def _stays_in_place(old: Memory, item: Draft) -> None:
+    """Refuse to move a memory by giving it a new text.
+
+    Raises:
+        InvalidInput: the caller names another audience, project or subject than it has.
+    """
+    mine, new = Place.of(old), Place.of(item.memory)
+    for name in ("audience", "project", "about"):
+        if name in item.given and getattr(mine, name) != getattr(new, name):
+            raise InvalidInput(
+                f"{name} is another one than the memory has, and a new text does not move it: keep it without an id",
+                field=name,
+            )
 
 
 def _inserted(
@@ -109,26 +134,33 @@ def _existing(
     conn: Connection, tables: Tables, item: Draft, vector: Any, model: str | None, setting: Setting
 ) -> Stored | None:
     if setting.policies.dedupe.name == "novelty":
-        known = repeats.repeated(conn, tables, item, vector, model, setting)
-        return Stored(memory=known, outcome="known") if known else None
+        found = repeats.repeated(conn, tables, item, vector, model, setting)
+    else:
+        found = repeats.same(conn, tables, item, vector, model, setting)
     # Who is present does not matter here: a statement about somebody absent is one memory as well.
-    there = repeats.regardless_of_presence(setting)
-    found = repeats.same(conn, tables, item, vector, model, there)
-    old = corrections.own(conn, tables, there, found.id) if found else None
-    if old is None or old.status != "active":  # it was taken back this very moment
+    old = corrections.own(conn, tables, repeats.regardless_of_presence(setting), found.id) if found else None
+    if old is None or _ended(old, setting) is not None:  # it was replaced or taken back while this one waited
         return None
-    kept = _kept(conn, tables, old, item, vector, model, setting)
-    shown = kept.was is None or find(conn, tables, setting, old.id) is not None
-    return kept if shown else replace(kept, was=None)
+    if setting.policies.dedupe.name == "same":
+        stored = _kept(conn, tables, old, item, vector, model, setting)
+    elif item.memory.core and not old.core:
+        stored = Stored(memory=corrections.amend(conn, tables, setting, old, {"core": True}), outcome="revised")
+    else:
+        stored = Stored(memory=old, outcome="known")
+    if find(conn, tables, setting, old.id) is not None:
+        return stored
+    # It is about somebody absent: the caller learns its id, and nothing it did not say itself.
+    said = replace(item.memory, id=old.id, short_id=old.short_id)
+    return replace(stored, memory=said, was=None)
 
 
 def _kept(
     conn: Connection, tables: Tables, old: Memory, item: Draft, vector: Any, model: str | None, setting: Setting
 ) -> Stored:
     if old.content != item.memory.content:
-        return Stored(
-            memory=corrections.revise(conn, tables, setting, old, item, vector, model), outcome="revised", was=old
-        )
-    if "core" in item.given and item.memory.core != old.core:
-        return Stored(memory=corrections.set_core(conn, tables, setting, old, item.memory.core), outcome="revised")
-    return Stored(memory=old, outcome="known")
+        revised = corrections.revise(conn, tables, setting, old, item, vector, model)
+        return Stored(memory=revised, outcome="revised", was=old)
+    named = {name: value for name, value in corrections.named(item).items() if value != getattr(old, name)}
+    if not named:
+        return Stored(memory=old, outcome="known")
+    return Stored(memory=corrections.amend(conn, tables, setting, old, named), outcome="revised")

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from memoranda.candidates import Candidate, Query
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.queries import projects
-from memoranda.db.queries.visibility import holding, narrowed, visible
+from memoranda.db.queries.visibility import holding, narrowed, rewritten, visible
 from memoranda.db.schema import Tables
 from memoranda.filters import Filters
 from memoranda.policies import RankingPolicy, VisibilityPolicy
@@ -161,13 +161,13 @@ def _candidates(
         statement = _with_evidence(tables, question, shared, vectors, text_leg, vector_leg)
         found = conn.execute(statement).all()
     # The legs cut by what each database is good at; places are by one score, the same on both.
-    text_ranks = _ranks(
+    text_ranks = ranks(
         [
             None if row.text_score is None else bm25(query, row.category_terms + row.content_terms, row.length)
             for row in found
         ]
     )
-    dense_ranks = _ranks([row.dense_score for row in found])
+    dense_ranks = ranks([row.dense_score for row in found])
     cosines = dialect.cosines([row.evidence for row in found], vectors) if vectors else [None] * len(found)
     return [
         Candidate(
@@ -197,11 +197,14 @@ def _newest(m: Table, wanted: ColumnElement[bool], limit: int) -> Select[Any]:
 
 
 def _wanted(tables: Tables, question: Question, shared: Sequence[str] | None, rows: FromClause) -> ColumnElement[bool]:
-    return and_(
+    filters = question.filters
+    wanted = and_(
         visible(tables, question.scope, question.visibility, rows, shared=shared),
-        holding(rows, question.filters, question.now),
-        narrowed(rows, question.filters),
+        holding(rows, filters, question.now),
+        narrowed(rows, filters),
     )
+    # What was rewritten since is asked in the words of then, see `memoranda.db.queries.past`.
+    return wanted if filters.as_of is None else and_(wanted, ~rewritten(tables, question.scope, rows, filters.as_of))
 
 
 def _with_evidence(
@@ -284,7 +287,7 @@ def _with_evidence(
     ).select_from(joined)
 
 
-def _ranks(scores: Sequence[float | None]) -> list[int | None]:
+def ranks(scores: Sequence[float | None]) -> list[int | None]:
     """Return the place of each score, 1 for the highest; equal scores share a place and leave the next ones out."""
     ordered = sorted((score for score in scores if score is not None), reverse=True)
     places: dict[float, int] = {}

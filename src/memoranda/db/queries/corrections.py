@@ -1,14 +1,16 @@
 """Correcting memories: windows are closed and images kept, nothing is destroyed."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy.exc import IntegrityError
 
-from memoranda.db.queries import rows
+from memoranda.db.queries import projects, rows
 from memoranda.db.queries.inserting import add_vectors, insert, leave_embedding, placed, require_membership, source_row
 from memoranda.db.queries.memories import find
 from memoranda.db.schema import Tables
@@ -17,8 +19,11 @@ from memoranda.errors import InvalidInput, MemoryNotActive, MemoryNotFound, NotT
 from memoranda.moments import day_of
 from memoranda.records import Memory, Status
 
-_KEYLESS = {"dedupe_key": None}
+REPLACED_BY_KNOWN = "supersede_by_known"
+"""What a version says where the memory that took over had been there before."""
+_KEYLESS: dict[str, Any] = {"dedupe_key": None}
 _REVISABLE = (
+    "title",
     "type",
     "category",
     "importance",
@@ -118,6 +123,10 @@ def supersede(
         MemoryNotActive: it was replaced, deleted or marked already.
         NotTheAuthor: another user wrote it.
     """
+    # Projects come before rows, as where memories are added: two that wait for each other would wait for ever.
+    before = find(conn, tables, setting, identifier)
+    if project := fields.get("project") or (before.project if before else ""):
+        projects.await_turn(conn, tables, setting.scope, project)
     old = own(conn, tables, setting, identifier)
     if old.status != "active":
         raise MemoryNotActive(old.status)
@@ -133,6 +142,8 @@ def supersede(
     }
     if old.about:
         inherited["about"] = old.about
+    if old.valid_from is not None and old.valid_from > setting.now:
+        inherited["valid_from"] = old.valid_from  # what corrects a plan begins when the plan would have
     # The old row lets go of its key first, for the new one may say the same words.
     m = tables.memories
     conn.execute(
@@ -151,7 +162,7 @@ def supersede(
         tables,
         setting,
         old,
-        "supersede",
+        "supersede" if created else REPLACED_BY_KNOWN,
         status=status,
         superseded_by=new.id,
         valid_to=_closed(old, takeover),
@@ -182,13 +193,14 @@ def _reopen(conn: Connection, tables: Tables, setting: Setting, successor: Memor
                 v.c.tenant == old.tenant,
                 v.c.persona == old.persona,
                 v.c.memory_id == old.id,
-                v.c.change == "supersede",
+                v.c.change.in_(("supersede", REPLACED_BY_KNOWN)),
             )
             .order_by(v.c.version.desc())
             .limit(1)
         )
         window = rows.from_image(before).valid_to
-        _change(conn, tables, setting, old, "reopen", superseded_by=None, valid_to=window)
+        again = _change(conn, tables, setting, old, "reopen", superseded_by=None, valid_to=window)
+        _claim_usual_key(conn, tables, setting, again)
 
 
 def mark(
@@ -201,6 +213,8 @@ def mark(
         MemoryNotActive: it was deleted, or `by` is given and something replaced it already.
         NotTheAuthor: another user wrote it.
     """
+    if by is not None:
+        _lock_in_order(conn, tables, setting, identifier, by)
     old = own(conn, tables, setting, identifier)
     if old.status == "retracted":
         raise MemoryNotActive(old.status)  # or a deleted memory would come back where the past is asked for
@@ -213,8 +227,8 @@ def mark(
             raise MemoryNotFound()
         if displacer.id == old.id:
             raise InvalidInput("a memory cannot be replaced by itself", field="by")
-        if displacer.superseded_by is not None:
-            raise InvalidInput("by names a memory that was replaced itself: name the one that holds", field="by")
+        if displacer.superseded_by is not None or displacer.status != "active":
+            raise InvalidInput("by names a memory that does not hold itself: name the one that does", field="by")
     _reopen(conn, tables, setting, old)
     return _change(
         conn,
@@ -227,6 +241,13 @@ def mark(
         valid_to=_closed(old, setting.now),
         columns=_KEYLESS,
     )
+
+
+def _lock_in_order(conn: Connection, tables: Tables, setting: Setting, *identifiers: UUID | str) -> None:
+    """Lock memories in the order of their ids, whichever is named first."""
+    found = (find(conn, tables, setting, identifier) for identifier in identifiers)
+    for memory in sorted((memory for memory in found if memory), key=lambda memory: memory.id):
+        find(conn, tables, setting, memory.id, lock=True)
 
 
 def retract(conn: Connection, tables: Tables, setting: Setting, identifier: UUID | str) -> Memory:
@@ -252,32 +273,27 @@ def retract(conn: Connection, tables: Tables, setting: Setting, identifier: UUID
     )
 
 
+def named(item: Draft) -> dict[str, Any]:
+    """Return what a caller named of a draft that a memory in place can be given."""
+    values = {name: getattr(item.memory, name) for name in _REVISABLE if name in item.given}
+    if "event_time" in values:
+        values["day"] = item.memory.day  # which follows the event, unless it was named as well
+    return values
+
+
 def revise(
     conn: Connection, tables: Tables, setting: Setting, old: Memory, item: Draft, vector: Any, model: str | None
 ) -> Memory:
     """Give an own, locked memory the text of a draft, and what else its caller named; the old image is kept.
 
     The vectors of the old text go, and where the new one came from is noted beside the sources that are there.
+
+    Raises:
+        InvalidInput: its window would end before it begins.
     """
-    new = item.memory
-    values: dict[str, Any] = {name: getattr(new, name) for name in _REVISABLE if name in item.given}
-    values |= {"content": new.content, "title": new.title}
-    category_terms, content_terms, length = index_terms(replace(old, **values), setting.tokenizer)
-    key = _free_key(conn, tables, replace(old, **values), item.given_day) if item.dedupe_key else None
-    revised = _change(
-        conn,
-        tables,
-        setting,
-        old,
-        "revise",
-        columns={
-            "dedupe_key": key,
-            "category_terms": category_terms,
-            "content_terms": content_terms,
-            "length": length,
-        },
-        **values,
-    )
+    revised = _rewritten(conn, tables, setting, old, "revise", named(item) | {"content": item.memory.content})
+    if item.dedupe_key:
+        _claim_key(conn, tables, revised, dedupe_key(revised, item.given_day))
     v = tables.vectors
     conn.execute(
         delete(v).where(v.c.tenant == old.tenant, v.c.persona == old.persona, v.c.kind == "memory", v.c.owner == old.id)
@@ -290,23 +306,49 @@ def revise(
     return revised
 
 
-def _free_key(conn: Connection, tables: Tables, memory: Memory, day: date | None) -> str | None:
-    """Return the key that holds off duplicates of a memory, or None when another row has it."""
-    m, key = tables.memories, dedupe_key(memory, day)
-    taken = (m.c.tenant == memory.tenant, m.c.persona == memory.persona, m.c.dedupe_key == key, m.c.id != memory.id)
-    return None if conn.execute(select(m.c.id).where(*taken)).first() else key
+def amend(conn: Connection, tables: Tables, setting: Setting, old: Memory, values: Mapping[str, Any]) -> Memory:
+    """Change what an own, locked memory says of itself, and not its text; the old image is kept.
+
+    Raises:
+        InvalidInput: its window would end before it begins.
+    """
+    amended = _rewritten(conn, tables, setting, old, "amend", values)
+    if setting.policies.dedupe.name != "none":
+        _claim_usual_key(conn, tables, setting, amended)
+    return amended
 
 
-def set_core(conn: Connection, tables: Tables, setting: Setting, old: Memory, core: bool) -> Memory:
-    """Say of an own, locked memory whether it is always in mind."""
-    return _change(conn, tables, setting, old, "core", core=core)
+def _rewritten(
+    conn: Connection, tables: Tables, setting: Setting, old: Memory, change: str, values: Mapping[str, Any]
+) -> Memory:
+    """Replace values of a memory that its index terms and its key follow from; the key is left free."""
+    new = replace(old, **values)
+    if new.valid_from and new.valid_to and new.valid_to < new.valid_from:
+        raise InvalidInput("valid_to would lie before valid_from", field="valid_to")
+    category_terms, content_terms, length = index_terms(new, setting.tokenizer)
+    terms = {"category_terms": category_terms, "content_terms": content_terms, "length": length}
+    return _change(conn, tables, setting, old, change, columns=_KEYLESS | terms, **values)
+
+
+def _claim_usual_key(conn: Connection, tables: Tables, setting: Setting, memory: Memory) -> None:
+    """Hold off duplicates again of a memory that holds again."""
+    # The day counts in the key only where the caller named it: where it is not the one it would have had anyway.
+    usual = day_of(memory.event_time or memory.created_at, setting.zone)
+    _claim_key(conn, tables, memory, dedupe_key(memory, None if memory.day == usual else memory.day))
+
+
+def _claim_key(conn: Connection, tables: Tables, memory: Memory, key: str) -> None:
+    """Hold off duplicates of a memory, unless another row does so already."""
+    m = tables.memories
+    own_row = (m.c.tenant == memory.tenant, m.c.persona == memory.persona, m.c.id == memory.id)
+    with suppress(IntegrityError), conn.begin_nested():
+        conn.execute(update(m).where(*own_row).values(dedupe_key=key))
 
 
 def undo(conn: Connection, tables: Tables, setting: Setting, identifier: UUID | str) -> tuple[Memory, Memory | None]:
     """Take back that an own memory was replaced, or marked: it holds again as it did before.
 
-    What replaced it is retracted if it was written for that; a memory that was there before, or that has been replaced
-    itself since, is left as it is.
+    What replaced it is retracted if it was written for that; a memory that was there before is left as it is.
 
     Returns:
         The memory as it is again, and the successor that was retracted, if one was.
@@ -314,7 +356,7 @@ def undo(conn: Connection, tables: Tables, setting: Setting, identifier: UUID | 
     Raises:
         MemoryNotFound: there is none the scope may see.
         MemoryNotActive: it was deleted, or what replaced it was replaced in turn.
-        InvalidInput: nothing has replaced or marked it.
+        InvalidInput: nothing has replaced or marked it, or it was a plan, and what it was to replace goes on.
         NotTheAuthor: another user wrote it, or what replaced it.
         NotAllowed: it is shared with a project the user has left.
     """
@@ -325,39 +367,48 @@ def undo(conn: Connection, tables: Tables, setting: Setting, identifier: UUID | 
     old = own(conn, tables, setting, identifier)
     if old.status == "retracted":
         raise MemoryNotActive(old.status)
-    if old.superseded_by is None and old.status == "active":
+    last = _last_undoable(conn, tables, old)
+    if last is None or (old.superseded_by is None and old.status == "active"):
         raise InvalidInput("nothing has replaced or marked this memory: there is nothing to undo", field="id")
     require_membership(conn, tables, setting, old)
-    v = tables.memory_versions
-    last = conn.execute(
-        select(v.c.image, v.c.change, v.c.changed_at)
-        .where(
-            v.c.tenant == old.tenant,
-            v.c.persona == old.persona,
-            v.c.memory_id == old.id,
-            v.c.change.in_(("supersede", "mark")),
-        )
-        .order_by(v.c.version.desc())
-        .limit(1)
-    ).one()
-    before, retracted = rows.from_image(last.image), None
+    change, before = last
+    if before.status == "active" and change == "mark" and old.valid_from is not None and old.valid_from > setting.now:
+        raise InvalidInput("it was to begin later, and what it was to replace goes on: write it anew", field="id")
+    retracted = None
     if old.superseded_by is not None and old.superseded_by != before.superseded_by:
-        retracted = _successor_retracted(conn, tables, setting, old.superseded_by, last.change, last.changed_at)
+        retracted = _successor_retracted(conn, tables, setting, old.superseded_by, change)
     values: dict[str, Any] = {name: getattr(before, name) for name in ("status", "superseded_by", "valid_to")}
-    key = None
-    if before.status == "active" and setting.policies.dedupe.name != "none":
-        # The day counts in the key only where the caller named it: where it is not the one it would have had anyway.
-        usual = day_of(old.event_time or old.created_at, setting.zone)
-        key = _free_key(conn, tables, replace(old, **values), None if old.day == usual else old.day)
-    again = _change(conn, tables, setting, old, "undo", columns={"dedupe_key": key}, **values)
+    again = _change(conn, tables, setting, old, "undo", columns=_KEYLESS, **values)
+    if again.status == "active" and again.superseded_by is None and setting.policies.dedupe.name != "none":
+        _claim_usual_key(conn, tables, setting, again)
     return again, retracted
 
 
+def _last_undoable(conn: Connection, tables: Tables, memory: Memory) -> tuple[str, Memory] | None:
+    """Return the latest step that closed a memory and was not taken back yet, and the image before it."""
+    v = tables.memory_versions
+    steps = conn.execute(
+        select(v.c.change, v.c.image)
+        .where(v.c.tenant == memory.tenant, v.c.persona == memory.persona, v.c.memory_id == memory.id)
+        .order_by(v.c.version)
+    )
+    standing: list[tuple[str, Any]] = []
+    for change, image in steps:
+        if change in ("supersede", REPLACED_BY_KNOWN, "mark"):
+            standing.append((change, image))
+        elif change in ("undo", "reopen") and standing:
+            standing.pop()
+    if not standing:
+        return None
+    change, image = standing[-1]
+    return change, rows.from_image(image)
+
+
 def _successor_retracted(
-    conn: Connection, tables: Tables, setting: Setting, identifier: UUID, change: str, changed_at: datetime
+    conn: Connection, tables: Tables, setting: Setting, identifier: UUID, change: str
 ) -> Memory | None:
     successor = find(conn, tables, setting, identifier, lock=True)
-    if successor is None or change != "supersede" or successor.created_at != changed_at:
+    if successor is None or change != "supersede":
         return None
     if successor.superseded_by is not None:
         raise MemoryNotActive("superseded")

@@ -23,8 +23,7 @@ def placed(conn: Connection, tables: Tables, drafts: Sequence[Draft], setting: S
     Raises:
         NotAllowed: the author shares with a project without being a member, or the space is not open.
     """
-    if setting.policies.write.space == "declared":
-        spaces.require_open(conn, tables, setting.scope, {item.memory.space for item in drafts if item.memory.space})
+    require_open_spaces(conn, tables, setting, drafts)
     names = {item.memory.project for item in drafts if item.memory.project}
     if not names:
         return list(drafts)
@@ -37,6 +36,16 @@ def placed(conn: Connection, tables: Tables, drafts: Sequence[Draft], setting: S
             _require_membership(project, mine)
         placed.append(item if project == item.memory.project else respell(item, project))
     return placed
+
+
+def require_open_spaces(conn: Connection, tables: Tables, setting: Setting, drafts: Sequence[Draft]) -> None:
+    """Refuse to write where the policy wants spaces to be declared and one is not open.
+
+    Raises:
+        NotAllowed: the space does not exist, or is archived.
+    """
+    if setting.policies.write.space == "declared":
+        spaces.require_open(conn, tables, setting.scope, {item.memory.space for item in drafts if item.memory.space})
 
 
 def require_membership(conn: Connection, tables: Tables, setting: Setting, memory: Memory) -> None:

@@ -1,8 +1,9 @@
 """Jobs: rows that say what is left to do, written in the transaction of what they serve.
 
 A worker claims a job by comparing and setting its lease, so that two never hold one; who dies holding one loses it when
-the lease ends. All moments are the database's, and one that lies further ahead than any lease or delay can reach was
-set by a clock that has been put back since: it counts as past.
+the lease ends. A lease is never renewed, so a job that takes longer is begun by a second worker while the first is at
+it: both do the work, and only the one that was begun last stores it. All moments are the database's, and one that lies
+further ahead than any lease or delay can reach was set by a clock that has been put back since: it counts as past.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, or_, select, update
 
 from memoranda.db.schema import Tables
 from memoranda.ids import new_id
@@ -125,9 +126,22 @@ def postpone(conn: Connection, tables: Tables, job: Claim, seconds: float, error
     conn.execute(update(tables.jobs).where(_held(tables, job)).values(**values))
 
 
-def fail(conn: Connection, tables: Tables, job: Claim, error: str) -> None:
-    """Give a job up: it is kept, and tried again only when somebody asks for it."""
-    values = {"status": "failed", "lease_until": None, "worker": "", "error": error, "unique_key": None}
+def give_back(conn: Connection, tables: Tables, job: Claim) -> None:
+    """Leave a job to another worker, as if it had not been begun."""
+    values = {"lease_until": None, "worker": "", "attempts": job.attempts - 1}
+    conn.execute(update(tables.jobs).where(_held(tables, job)).values(**values))
+
+
+def fail(conn: Connection, tables: Tables, job: Claim, error: str, attempts: int) -> None:
+    """Give a job up after so many attempts: it is kept, and tried again only when somebody asks for it."""
+    values = {
+        "status": "failed",
+        "lease_until": None,
+        "worker": "",
+        "error": error,
+        "unique_key": None,
+        "attempts": attempts,
+    }
     conn.execute(update(tables.jobs).where(_held(tables, job)).values(**values))
 
 
@@ -150,12 +164,9 @@ def seconds_until_due(conn: Connection, tables: Tables, kinds: Sequence[str], po
     waiting = (j.c.status == "waiting", j.c.kind.in_(kinds))
     if conn.execute(select(j.c.id).where(_ready(tables, now, policy), j.c.kind.in_(kinds)).limit(1)).first():
         return 0.0
-    moments = [
-        moment
-        for moment in conn.execute(select(func.min(j.c.due_at), func.min(j.c.lease_until)).where(*waiting)).one()
-        if moment is not None and moment > now
-    ]
-    return (min(moments) - now).total_seconds() if moments else None
+    later = case((j.c.lease_until > j.c.due_at, j.c.lease_until), else_=j.c.due_at)
+    first = conn.scalar(select(func.min(later)).where(*waiting, later > now))
+    return (first - now).total_seconds() if first is not None else None
 
 
 def count_running_or_due(conn: Connection, tables: Tables, kinds: Sequence[str], policy: JobPolicy) -> int:
@@ -166,9 +177,10 @@ def count_running_or_due(conn: Connection, tables: Tables, kinds: Sequence[str],
     return conn.scalar(found) or 0
 
 
-def count(conn: Connection, tables: Tables) -> int:
-    """Return how many jobs wait, now or for later; the failed ones do not."""
-    return conn.scalar(select(func.count()).where(tables.jobs.c.status == "waiting")) or 0
+def count(conn: Connection, tables: Tables, kinds: Sequence[str]) -> int:
+    """Return how many jobs of these kinds wait, now or for later; the failed ones do not."""
+    j = tables.jobs
+    return conn.scalar(select(func.count()).where(j.c.status == "waiting", j.c.kind.in_(kinds))) or 0
 
 
 def listed(conn: Connection, tables: Tables, limit: int) -> list[Job]:
@@ -216,4 +228,6 @@ def _ready(tables: Tables, now: datetime, policy: JobPolicy) -> ColumnElement[bo
 
 def _held(tables: Tables, job: Claim) -> ColumnElement[bool]:
     j = tables.jobs
-    return and_(j.c.tenant == job.tenant, j.c.persona == job.persona, j.c.id == job.id, j.c.worker == job.worker)
+    own = (j.c.tenant == job.tenant, j.c.persona == job.persona, j.c.id == job.id)
+    # The thread of an engine and a caller of its `drain` are one worker: only the attempt tells them apart.
+    return and_(*own, j.c.worker == job.worker, j.c.attempts == job.attempts)

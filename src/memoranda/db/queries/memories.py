@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, Table, select, tuple_, union
 
 from memoranda.db.queries import past, rows
-from memoranda.db.queries.visibility import holding, narrowed, visible
+from memoranda.db.queries.visibility import held, holding, narrowed, rewritten, visible
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
 from memoranda.errors import MemoryNotFound
@@ -127,14 +127,8 @@ def _sources(conn: Connection, tables: Tables, memory: Memory) -> list[Source]:
 
 def _held(conn: Connection, tables: Tables, setting: Setting, identifier: UUID, moment: datetime) -> Memory | None:
     """Return the memory of a chain that held at a moment, in the words it had then."""
-    held = [
-        memory
-        for memory in history(conn, tables, setting, identifier)
-        if memory.status != "retracted"
-        and (memory.valid_from or memory.event_time or memory.created_at) <= moment
-        and (memory.valid_to is None or memory.valid_to > moment)
-    ]
-    return past.as_held(conn, tables, held[-1:], moment)[0] if held else None
+    chain = past.as_held(conn, tables, history(conn, tables, setting, identifier), moment)
+    return next((memory for memory in reversed(chain) if held(memory, moment)), None)
 
 
 def history(conn: Connection, tables: Tables, setting: Setting, identifier: UUID | str) -> list[Memory]:
@@ -167,8 +161,12 @@ def listed(
     before: UUID | str | None,
 ) -> list[Memory]:
     """Return a page of memories, in the order asked for, from behind the row named by `before`."""
-    m = tables.memories
+    m, moment = tables.memories, filters.as_of
     keys = (m.c.importance, m.c.created_at, m.c.id) if order == "importance" else (m.c.created_at, m.c.id)
+
+    def place(memory: Memory) -> tuple[Any, ...]:
+        return tuple(getattr(memory, key.name) for key in keys)
+
     statement = (
         select(*rows.columns(m))
         .where(
@@ -179,13 +177,22 @@ def listed(
         .order_by(*(key.desc() for key in keys))
         .limit(limit)
     )
+    then = past.rewritten_since(conn, tables, setting, filters)
+    if moment is not None and then:
+        statement = statement.where(~rewritten(tables, setting.scope, m, moment))
+    others = [item.memory for item in then if item.holds]
     if before is not None:
         last = find(conn, tables, setting, before)
         if last is None:
             raise MemoryNotFound()
-        statement = statement.where(tuple_(*keys) < tuple_(*(getattr(last, key.name) for key in keys)))
-    found = veiled(conn, tables, setting, [rows.memory(row) for row in conn.execute(statement)])
-    return found if filters.as_of is None else past.as_held(conn, tables, found, filters.as_of)
+        if moment is not None:
+            [last] = past.as_held(conn, tables, [last], moment)
+        statement = statement.where(tuple_(*keys) < tuple_(*place(last)))
+        others = [memory for memory in others if place(memory) < place(last)]
+    found = [rows.memory(row) for row in conn.execute(statement)]
+    if others:
+        found = sorted([*found, *others], key=place, reverse=True)[:limit]
+    return veiled(conn, tables, setting, found)
 
 
 def count_access(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUID]) -> None:

@@ -1,106 +1,221 @@
-"""What was: memories in the words they had, where these were changed in place since."""
+"""What was: memories in the words and with the fields they had, where these were changed in place since.
+
+The table knows what a memory says now; what it said before is in its images. A question about the past leaves the rows
+that were rewritten since out of its search and is put to their images here, so its cost grows with their number only.
+"""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, and_, select
+from sqlalchemy import Connection, FromClause, and_, func, select
 
-from memoranda.candidates import Candidate
+from memoranda.candidates import Candidate, Query
+from memoranda.db.dialects.base import VectorQuestion
 from memoranda.db.queries import rows
-from memoranda.db.queries.candidates import Question
-from memoranda.db.queries.visibility import holding, narrowed, visible
+from memoranda.db.queries.candidates import Question, ranks
+from memoranda.db.queries.visibility import REWRITING, held, is_kept, visible
 from memoranda.db.schema import Tables
-from memoranda.drafts import Setting, index_terms
+from memoranda.drafts import Setting, embedded_text, index_terms
+from memoranda.filters import Filters
+from memoranda.ranking.evidence import bm25
 from memoranda.records import Memory
-from memoranda.text import frequency
 
-_REWRITTEN = 1000  # memories whose earlier words a question about the past is asked of, the latest rewritten first
-_THEN = ("content", "title", "category", "metadata")
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Rewritten:
+    """A memory that was rewritten after a moment."""
+
+    memory: Memory
+    """What it was at the moment."""
+    holds: bool
+    """Whether it held then, and passes the filters as it was."""
+    active: bool
+    """Whether its row is active now."""
+    terms: str
+    """What its row is indexed by now."""
+    length: int
+    """The number of these terms."""
+    reworded: bool
+    """Whether its vector is of other words."""
 
 
 def as_held(conn: Connection, tables: Tables, found: Sequence[Memory], moment: datetime) -> list[Memory]:
-    """Return memories with the text they had at a moment, where it was changed in place since."""
+    """Return memories as they were at a moment, where they were rewritten since."""
     if not found:
         return []
-    owner, ids = (found[0].tenant, found[0].persona), [memory.id for memory in found]
-    then = _images(conn, tables, owner, moment, tables.dialect.ids_in(tables.memory_versions.c.memory_id, ids))
-    return [_as_then(memory, then[memory.id]) if memory.id in then else memory for memory in found]
+    v, owner = tables.memory_versions, (found[0].tenant, found[0].persona)
+    images = conn.execute(
+        select(v.c.memory_id, v.c.image)
+        .select_from(_images(tables, *owner, moment))
+        .where(tables.dialect.ids_in(v.c.memory_id, [memory.id for memory in found]))
+    )
+    then = {row.memory_id: rows.from_image(row.image) for row in images}
+    return [_as_then(then[memory.id], memory) if memory.id in then else memory for memory in found]
+
+
+def rewritten_since(conn: Connection, tables: Tables, setting: Setting, filters: Filters) -> list[Rewritten]:
+    """Return what the scope may see that was rewritten since the moment asked for; nothing for a question of now."""
+    moment, scope = filters.as_of, setting.scope
+    if moment is None:
+        return []
+    m, v = tables.memories, tables.memory_versions
+    images = _images(tables, scope.tenant, scope.persona, moment)
+    found = conn.execute(
+        select(
+            *(m.c[name] for name in ("status", "superseded_by", "valid_to", "title", "content")),
+            *(m.c[name] for name in ("category_terms", "content_terms", "length")),
+            v.c.image,
+        )
+        .select_from(
+            images.join(m, and_(m.c.tenant == v.c.tenant, m.c.persona == v.c.persona, m.c.id == v.c.memory_id))
+        )
+        .where(visible(tables, scope, setting.policies.visibility), m.c.status != "retracted")
+    )
+    rewritten: list[Rewritten] = []
+    for row in found:
+        memory = _as_then(rows.from_image(row.image), row)
+        rewritten.append(
+            Rewritten(
+                memory=memory,
+                holds=held(memory, moment) and is_kept(memory, filters),
+                active=row.status == "active",
+                terms=row.category_terms + row.content_terms,
+                length=row.length,
+                reworded=embedded_text(row.content, row.title) != embedded_text(memory.content, memory.title),
+            )
+        )
+    return rewritten
 
 
 def as_they_were(
-    conn: Connection, tables: Tables, question: Question, setting: Setting, found: Sequence[Candidate]
-) -> list[Candidate]:
-    """Return the candidates of a question about the past with the words they had, and those only their old words name.
+    conn: Connection,
+    tables: Tables,
+    question: Question,
+    setting: Setting,
+    asked: Query,
+    found: Sequence[Candidate],
+    rewritten: Sequence[Rewritten],
+) -> tuple[Query, list[Candidate]]:
+    """Return a question about the past with the statistics of then, and its candidates with what their old words name.
 
     Of words that are gone there is no vector: such a candidate is judged by its text.
+
+    Args:
+        conn: A connection inside a transaction.
+        tables: The store's tables.
+        question: What is asked, and of which moment.
+        setting: The scope, and the tokenizer.
+        asked: The question with the statistics of now.
+        found: The candidates that were not rewritten since.
+        rewritten: The rest, as they were.
     """
-    moment = question.filters.as_of
-    assert moment is not None
-    m, v = tables.memories, tables.memory_versions
-    wanted = and_(
-        visible(tables, question.scope, question.visibility),
-        holding(m, question.filters, question.now),
-        narrowed(m, question.filters),
+    spaced = [f" {term} " for term in asked.terms]
+    seen, length = list(asked.document_frequency), asked.average_length * asked.rows
+    indexed = [index_terms(item.memory, setting.tokenizer) for item in rewritten]
+    said: list[int] = []
+    for item, (category_terms, content_terms, count) in zip(rewritten, indexed, strict=True):
+        text = category_terms + content_terms
+        says = [term in text for term in spaced]
+        seen = [times + now - (term in item.terms) for times, now, term in zip(seen, says, spaced, strict=True)]
+        length += count - item.length if item.active else 0
+        said.append(sum(says))
+    asked = replace(
+        asked,
+        document_frequency=tuple(max(times, 0) for times in seen),
+        average_length=length / asked.rows if asked.rows else 0.0,
     )
-    rewritten = conn.execute(
-        select(*rows.columns(m))
-        .where(
-            wanted,
-            m.c.id.in_(
-                select(v.c.memory_id).where(
-                    v.c.tenant == question.scope.tenant,
-                    v.c.persona == question.scope.persona,
-                    v.c.change == "revise",
-                    v.c.changed_at > moment,
-                )
-            ),
-        )
-        .order_by(m.c.updated_at.desc(), m.c.id.desc())
-        .limit(_REWRITTEN)
-    )
-    then = {memory.id: memory for memory in as_held(conn, tables, [rows.memory(row) for row in rewritten], moment)}
-    kept = [candidate for candidate in found if candidate.id not in then]
-    known = {candidate.id: candidate for candidate in found}
-    for memory in then.values():
-        category_terms, content_terms, length = index_terms(memory, setting.tokenizer)
-        said = any(frequency(category_terms + content_terms, term) for term in question.terms)
-        if not said and memory.id not in known:
+    newest = question.ranking.recent if question.vector is None else None
+    least = _least_said(question, found, [times for item, times in zip(rewritten, said, strict=True) if item.holds])
+    cosines = _cosines(conn, tables, question, asked, [x.memory.id for x in rewritten if x.holds and not x.reworded])
+    every = list(found)
+    for item, (category_terms, content_terms, count), times in zip(rewritten, indexed, said, strict=True):
+        memory = item.memory
+        cosine = cosines.get(memory.id)
+        by_words = bool(newest) or times >= least
+        if not item.holds or not (by_words or cosine is not None):
             continue
-        kept.append(
+        every.append(
             Candidate(
                 id=memory.id,
                 content=memory.content,
                 category_terms=category_terms,
                 content_terms=content_terms,
-                length=length,
-                cosine=None,
-                text_rank=1 if said else None,
-                dense_rank=None,
+                length=count,
+                cosine=cosine,
+                text_rank=1 if by_words else None,
+                dense_rank=1 if cosine is not None else None,
                 importance=memory.importance,
                 created_at=memory.created_at,
                 happened_at=memory.event_time or memory.valid_from or memory.created_at,
                 session=memory.session,
                 position=memory.position,
-                proposed=said,
             )
         )
-    return kept
+    return asked, _ranked(asked, every, newest or question.ranking.candidates, question.ranking.candidates)
 
 
-def _images(
-    conn: Connection, tables: Tables, owner: tuple[str, str], moment: datetime, wanted: ColumnElement[bool]
-) -> dict[UUID, Memory]:
+def _images(tables: Tables, tenant: str, persona: str, moment: datetime) -> FromClause:
+    """Return the table of versions, cut to the images of a moment: of each memory that was rewritten since the first."""
     v = tables.memory_versions
-    found: Any = conn.execute(
-        select(v.c.memory_id, v.c.image)
-        .where(v.c.tenant == owner[0], v.c.persona == owner[1], v.c.change == "revise", v.c.changed_at > moment, wanted)
-        .order_by(v.c.version.desc())
+    first = (
+        select(v.c.tenant, v.c.persona, v.c.memory_id, func.min(v.c.version).label("version"))
+        .where(v.c.tenant == tenant, v.c.persona == persona, v.c.change.in_(REWRITING), v.c.changed_at > moment)
+        .group_by(v.c.tenant, v.c.persona, v.c.memory_id)
+        .subquery("first")
     )
-    return {row.memory_id: rows.from_image(row.image) for row in found}  # the oldest of them comes last and stays
+    same = (first.c[name] == v.c[name] for name in ("tenant", "persona", "memory_id", "version"))
+    return first.join(v, and_(*same))
 
 
-def _as_then(memory: Memory, image: Memory) -> Memory:
-    return replace(memory, **{name: getattr(image, name) for name in _THEN})
+def _as_then(image: Memory, now: Any) -> Memory:
+    """Return an image with what became of its row: when it ended is known better now than it was then."""
+    closed_then, closed_now = (x.status != "active" or x.superseded_by is not None for x in (image, now))
+    # What a later text says of its own window is no end of this one.
+    ends = [now.valid_to] if closed_then or closed_now else []
+    ends += [] if closed_then else [image.valid_to]
+    end = min((moment for moment in ends if moment is not None), default=None)
+    return replace(image, status=now.status, superseded_by=now.superseded_by, valid_to=end)
+
+
+def _least_said(question: Question, found: Sequence[Candidate], said: Sequence[int]) -> int:
+    """Return how many of the question's terms a text must say to be proposed, by the rule of the present rows."""
+    every = len(question.terms)
+    if question.ranking.match == "any" or not every:
+        return 1
+    strict = question.vector is not None or every in said or any(x.text_rank is not None for x in found)
+    return every if strict else 1
+
+
+def _cosines(
+    conn: Connection, tables: Tables, question: Question, asked: Query, ids: Sequence[UUID]
+) -> dict[UUID, float | None]:
+    if not ids or question.vector is None or question.model is None:
+        return {}
+    v, scope = tables.vectors, question.scope
+    vectors = VectorQuestion(
+        tenant=scope.tenant, persona=scope.persona, model=question.model, vector=question.vector, rows=asked.rows
+    )
+    found = conn.execute(
+        select(v.c.owner, tables.dialect.cosine_evidence(tables, vectors).label("evidence")).where(
+            v.c.tenant == scope.tenant,
+            v.c.persona == scope.persona,
+            v.c.kind == "memory",
+            v.c.model == question.model,
+            tables.dialect.ids_in(v.c.owner, ids),
+        )
+    ).all()
+    cosines = tables.dialect.cosines([row.evidence for row in found], vectors)
+    return {row.owner: cosine for row, cosine in zip(found, cosines, strict=True)}
+
+
+def _ranked(asked: Query, every: Sequence[Candidate], by_words: int, by_meaning: int) -> list[Candidate]:
+    """Give candidates their places anew, and keep those that are among the first of a leg, and the neighbours."""
+    words = [None if x.text_rank is None else bm25(asked, x.category_terms + x.content_terms, x.length) for x in every]
+    meanings = [None if x.dense_rank is None else x.cosine for x in every]
+    for candidate, text_rank, dense_rank in zip(every, ranks(words), ranks(meanings), strict=True):
+        candidate.text_rank = text_rank if text_rank is not None and text_rank <= by_words else None
+        candidate.dense_rank = dense_rank if dense_rank is not None and dense_rank <= by_meaning else None
+    return [x for x in every if not x.proposed or x.text_rank is not None or x.dense_rank is not None]

@@ -42,6 +42,11 @@ def projects_of(conn: Connection, tables: Tables, scope: Scope) -> Sequence[str]
     return list(conn.scalars(select(p.c.project).where(*own).order_by(p.c.project)))
 
 
+def await_turn(conn: Connection, tables: Tables, scope: Scope, name: str) -> None:
+    """Wait until nobody else introduces a project, for two writers that do so at once must agree on its spelling."""
+    tables.dialect.advise_lock(conn, f"memoranda:project:{scope.tenant}:{scope.persona}:{project_key(name)}")
+
+
 def spellings(
     conn: Connection, tables: Tables, scope: Scope, policy: VisibilityPolicy, names: Iterable[str], mine: Sequence[str]
 ) -> dict[str, str]:
@@ -57,8 +62,7 @@ def spellings(
         if (same := next((spelled for other, spelled in found.items() if project_key(other) == key), None)) is not None:
             found[name] = same
             continue
-        # Two writers that introduce a project at once must agree on its spelling.
-        tables.dialect.advise_lock(conn, f"memoranda:project:{scope.tenant}:{scope.persona}:{key}")
+        await_turn(conn, tables, scope, name)
         stored = conn.scalar(
             select(m.c.project)
             .where(visible(tables, scope, policy), m.c.project_key == key, m.c.project_key != "")

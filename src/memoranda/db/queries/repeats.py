@@ -50,6 +50,7 @@ def same(
 
     Without a vector only the same text counts.
     """
+    setting = regardless_of_presence(setting)
     if (equal := _equal(conn, tables, item, setting)) is not None:
         return equal
     if vector is None or not vector.any():
@@ -58,7 +59,8 @@ def same(
     nearest = max(beside, key=lambda candidate: (candidate.cosine or 0.0, candidate.id), default=None)
     if nearest is None or (nearest.cosine or 0.0) < setting.policies.dedupe.same_likeness:
         return None
-    return memories.by_ids(conn, tables, setting, [nearest.id]).get(nearest.id)
+    found = memories.by_ids(conn, tables, setting, [nearest.id]).get(nearest.id)
+    return found if found is not None and _at_one_time(found, item) else None
 
 
 def regardless_of_presence(setting: Setting) -> Setting:
@@ -69,9 +71,13 @@ def regardless_of_presence(setting: Setting) -> Setting:
 
 
 def _at_one_time(old: Memory, item: Draft) -> bool:
-    """Say whether a memory speaks of the time a new one speaks of: what was so twice is two memories."""
+    """Say whether a memory speaks of the time a new one speaks of: what was so twice is two memories.
+
+    A new one that names no time speaks of now, as does whatever holds; but an event of another day is another event.
+    """
     new = item.memory
-    if (new.event_time, new.valid_from, new.valid_to) != (old.event_time, old.valid_from, old.valid_to):
+    times = (new.event_time, new.valid_from, new.valid_to)
+    if any(times) and times != (old.event_time, old.valid_from, old.valid_to):
         return False
     return new.day == old.day or (item.given_day is None and new.type != "episodic")
 
@@ -87,9 +93,9 @@ def _equal(conn: Connection, tables: Tables, item: Draft, setting: Setting) -> M
             m.c.content == item.memory.content,
         )
         .order_by(m.c.created_at.desc(), m.c.id.desc())
-        .limit(1)
-    ).first()
-    return rows.memory(found) if found else None
+        .limit(_LOOKED_AT)
+    )
+    return next((memory for memory in map(rows.memory, found) if _at_one_time(memory, item)), None)
 
 
 def _beside(

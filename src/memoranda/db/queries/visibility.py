@@ -4,13 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, and_, false, func, or_, select, true, type_coerce
+from sqlalchemy import ColumnElement, FromClause, and_, case, exists, false, func, or_, select, true, type_coerce
 
 from memoranda.db.schema import Tables
 from memoranda.db.types import Json
-from memoranda.filters import Filters
+from memoranda.filters import Filters, Place
 from memoranda.policies import VisibilityPolicy
+from memoranda.records import Memory
 from memoranda.scope import Scope, project_key
+
+REWRITING = ("revise", "amend")
+"""The changes that give a row other words or fields, where the others end or reopen it."""
 
 
 def visible(
@@ -79,12 +83,14 @@ def _about(scope: Scope, policy: VisibilityPolicy, m: FromClause) -> ColumnEleme
 def holding(m: FromClause, filters: Filters, now: datetime) -> ColumnElement[bool]:
     """Return the condition for rows that hold now, or held at the moment asked for.
 
-    A row without a window holds from the moment it happened, or was stored. What was deleted never held.
+    A row without a window holds from the moment it was stored, or from an event that happened before. What was deleted
+    never held.
     """
     if filters.include_inactive:
         return true()
     if filters.as_of is not None:
-        begun = func.coalesce(m.c.valid_from, m.c.event_time, m.c.created_at, type_=m.c.created_at.type)
+        known = case((m.c.event_time < m.c.created_at, m.c.event_time), else_=m.c.created_at)
+        begun = func.coalesce(m.c.valid_from, known, type_=m.c.created_at.type)
         return and_(m.c.status != "retracted", begun <= filters.as_of, _open(m.c.valid_to, filters.as_of))
     return and_(
         m.c.status == "active",
@@ -95,6 +101,12 @@ def holding(m: FromClause, filters: Filters, now: datetime) -> ColumnElement[boo
 
 def _open(valid_to: ColumnElement[Any], moment: datetime) -> ColumnElement[bool]:
     return or_(valid_to.is_(None), valid_to > moment)
+
+
+def held(memory: Memory, moment: datetime) -> bool:
+    """Say of a record what `holding` says of a row: what a row was before it was rewritten is in no table."""
+    begun = memory.valid_from or min(memory.event_time or memory.created_at, memory.created_at)
+    return memory.status != "retracted" and begun <= moment and (memory.valid_to is None or memory.valid_to > moment)
 
 
 def narrowed(m: FromClause, filters: Filters) -> ColumnElement[bool]:
@@ -117,3 +129,32 @@ def narrowed(m: FromClause, filters: Filters) -> ColumnElement[bool]:
         kind = type_coerce(m.c.metadata, Json)["kind"].as_string()
         conditions.append(or_(kind.is_(None), kind != "page"))
     return and_(*conditions)
+
+
+def is_kept(memory: Memory, filters: Filters) -> bool:
+    """Say of a record what `narrowed` says of a row."""
+    return (
+        filters.day in (None, memory.day)
+        and (not filters.types or memory.type in filters.types)
+        and (not filters.categories or memory.category in filters.categories)
+        and (not filters.project or project_key(memory.project) in ("", project_key(filters.project)))
+        and filters.core in (None, memory.core)
+        and filters.place in (None, Place.of(memory))
+        and (filters.pages or memory.metadata.get("kind") != "page")
+    )
+
+
+def rewritten(tables: Tables, scope: Scope, m: FromClause, moment: datetime) -> ColumnElement[bool]:
+    """Return the condition for rows that said something else at a moment."""
+    v = tables.memory_versions
+    return (
+        exists()
+        .where(
+            v.c.tenant == scope.tenant,
+            v.c.persona == scope.persona,
+            v.c.memory_id == m.c.id,
+            v.c.change.in_(REWRITING),
+            v.c.changed_at > moment,
+        )
+        .correlate(m)
+    )
