@@ -151,6 +151,7 @@ class LooseReader:
             top.key, place = self._key(place)
             return place
         text = self._text
+        value: Any
         if text[place] in _CLOSERS:
             value, place = self._string(place, _BEHIND_ITEM if isinstance(top.values, list) else _BEHIND_VALUE)
         elif number := _NUMBER.match(text, place):

@@ -101,9 +101,9 @@ class UserModel:
         return await self._runner.arun(self._as_of(moment))
 
     def undo(self, dimension: str) -> Dimension | None:
-        """Take the last change of a dimension back; None when it was its first text, and the dimension is gone.
+        """Take the last write of a dimension back; None when it was its first text, and the dimension is gone.
 
-        The text that is taken back stays in the history.
+        Called again it takes back the write before, step by step. Each text that is taken back stays in the history.
 
         Raises:
             InvalidInput: there is no such dimension.

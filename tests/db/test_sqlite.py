@@ -2,7 +2,9 @@
 
 import os
 import sqlite3
+from uuid import UUID, uuid4
 
+import numpy as np
 import pytest
 from sqlalchemy import text
 
@@ -105,3 +107,36 @@ def test_a_second_engine_on_the_file_sees_vectors_of_the_first(tmp_path):
         for n in range(4):
             one.persona("main").memories.write(f"Lisbon {n}", about="everyone")
             assert len(other.persona("main").recall(f"Lisbon {n}", limit=20)) == n + 1
+
+
+def test_vectors_that_are_rolled_back_leave_nothing_in_memory(tmp_path):
+    bread, cedar, apple = uuid4(), uuid4(), uuid4()
+    own = {"tenant": "", "persona": "main", "kind": "memory", "model": "test/fixed@2"}
+
+    def put(conn, tables, owner, vector):
+        values = {**own, "owner": owner, "vector": np.array(vector, np.float32)}
+        conn.execute(tables.vectors.insert(), [values])
+
+    def nearest(conn, tables, vector):
+        query = np.array(vector, np.float32)
+        pages = tables.dialect.vectors.nearest(conn, tables, ("", "main"), "test/fixed@2", query, 5)
+        owner, likeness = next(pages)[0]
+        return UUID(hex=owner), pytest.approx(likeness)
+
+    def change_and_fail(conn, tables):
+        assert nearest(conn, tables, [0, 1]) == (cedar, 1)
+        conn.execute(tables.vectors.delete())
+        put(conn, tables, bread, [1, 0])
+        put(conn, tables, cedar, [-1, 0])
+        assert nearest(conn, tables, [1, 0]) == (bread, 1)  # its own rows are compared while it lasts
+        assert nearest(conn, tables, [-1, 0]) == (cedar, 1)
+        raise RuntimeError
+
+    with MemoryEngine(f"sqlite:///{tmp_path}/memory.db", embedder="none") as engine:
+        database = engine._database
+        database.run(put, cedar, [0, 1])
+        with pytest.raises(RuntimeError):
+            database.run(change_and_fail)
+        assert database.read(nearest, [0, 1]) == (cedar, 1)
+        database.run(put, apple, [1, 0])  # under the number that bread had
+        assert database.read(nearest, [1, 0]) == (apple, 1)

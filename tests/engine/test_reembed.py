@@ -92,3 +92,20 @@ def test_what_is_written_during_the_move_is_moved_too(stored, make_engine):
 def test_a_move_needs_an_embedder_that_was_named(stored, backend):
     with MemoryEngine(backend.url) as engine, pytest.raises(ConfigurationError, match="embedder"):
         engine.reembed()
+
+
+def test_a_move_keeps_the_language_of_the_words(stored, make_engine):
+    german = make_engine(embedder=Renamed(), language="german")
+    with pytest.raises(ConfigurationError, match="english"):
+        german.reembed()
+    with pytest.raises(ConfigurationError, match="english"):
+        german.persona("main").memories.write("Die Häuser")
+    assert stored.persona("main").stats().embedder == "hash/words@512"
+
+
+def test_a_move_of_an_empty_store_settles_its_language_too(backend, make_engine):
+    if backend.name == "sqlite-memory":
+        pytest.skip("not applicable: a second engine cannot open a store in memory")
+    make_engine(embedder=Renamed()).reembed()
+    with pytest.raises(ConfigurationError, match="english"):
+        make_engine(embedder=Renamed(), language="german").persona("main").memories.write("Die Häuser")

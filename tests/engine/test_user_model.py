@@ -1,11 +1,16 @@
 """What is known of a user, by dimension: one text each, written in place, nothing of the past lost."""
 
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memoranda.db.queries import user_model
 from memoranda.errors import InvalidInput, NotAllowed
+from memoranda.scope import Scope
 
 
 def texts(dimensions):
@@ -97,6 +102,32 @@ def test_undo_of_the_first_text_removes_the_dimension_and_it_can_come_back(me):
         me.user_model.undo("baseline")
 
 
+def test_undo_goes_back_step_by_step_through_what_was_written(me):
+    for text in ("a marathon", "a triathlon", "a nap"):
+        me.user_model.write("goals", text)
+    back = [me.user_model.undo("goals") for _ in range(3)]
+    assert [dimension and dimension.content for dimension in back] == ["a triathlon", "a marathon", None]
+    assert [d.content for d in me.user_model.history("goals")] == [
+        "a marathon",
+        "a triathlon",
+        "a nap",
+        "a triathlon",
+        "a marathon",
+    ]
+
+
+def test_what_was_undone_is_not_what_the_next_undo_gives_back(me):
+    me.user_model.write("goals", "a marathon")
+    me.user_model.write("goals", "a triathlon")
+    me.user_model.undo("goals")
+    me.user_model.write("goals", "a nap")
+    assert me.user_model.undo("goals").content == "a marathon"
+    assert me.user_model.undo("goals") is None
+
+    me.user_model.write("goals", "two naps")
+    assert me.user_model.undo("goals") is None
+
+
 def test_a_user_s_model_is_nobody_else_s(engine):
     ana, bob = (engine.persona("main", tenant="acme", user=user) for user in ("ana", "bob"))
     ana.user_model.write("baseline", "Ana is based in Lisbon")
@@ -160,3 +191,44 @@ def test_concurrent_writes_lose_no_text(make_engine):
     history = me.user_model.history("goals")
     assert sorted(d.content for d in history) == sorted(f"goal {number}" for number in range(40))
     assert [d.version for d in history] == list(range(1, 41))
+
+
+def test_writes_and_undos_that_meet_leave_a_history_without_gaps(make_engine):
+    me = make_engine().handle.persona("main")
+    me.user_model.write("goals", "goal 0")
+
+    def change(number):
+        if number % 2:
+            me.user_model.write("goals", f"goal {number}")
+            return
+        with suppress(InvalidInput):
+            me.user_model.undo("goals")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(change, range(1, 121)))
+    me.user_model.write("goals", "the last")
+    versions = [d.version for d in me.user_model.history("goals")]
+    assert versions == list(range(1, len(versions) + 1))
+
+
+def test_a_write_waits_for_an_undo_that_removes_the_dimension(make_engine):
+    engine = make_engine().handle
+    me = engine.persona("main")
+    me.user_model.write("goals", "a marathon")
+    undone, go_on = threading.Event(), threading.Event()
+
+    def slow_undo(conn, tables):
+        user_model.undo(conn, tables, Scope(), "goals", datetime.now(UTC))
+        undone.set()
+        go_on.wait(1)
+
+    with ThreadPoolExecutor(2) as pool:
+        undo = pool.submit(engine._database.run, slow_undo)
+        undone.wait(10)
+        writing = pool.submit(me.user_model.write, "goals", "a nap")
+        time.sleep(0.2)  # long enough to read, were it not to wait
+        go_on.set()
+        undo.result()
+        assert writing.result().version == 2
+    assert me.user_model.write("goals", "two naps").version == 3
+    assert me.user_model.undo("goals").content == "a nap"

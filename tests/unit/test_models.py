@@ -17,10 +17,13 @@ from memoranda.models.checked import CheckedModel
 from memoranda.models.command import MAX_OUTPUT, CommandModel
 from memoranda.models.messages import as_text, with_schema
 from memoranda.models.openai import OpenAIModel
-from memoranda.protocols import Completion, LanguageModel
+from memoranda.protocols import Completion, LanguageModel, PromptMessage
 from memoranda.testing import ScriptedModel
 
-MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Ana's secret is hunter2"}]
+MESSAGES: list[PromptMessage] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Ana's secret is hunter2"},
+]
 SCHEMA = {"type": "array", "items": {"type": "string"}}
 both = pytest.mark.parametrize("how", ["sync", "async"])
 needs_groups = pytest.mark.skipif(not hasattr(os, "killpg"), reason="not applicable: no process groups here")
@@ -111,7 +114,7 @@ def test_a_setting_that_is_missing_is_named(spec, setting):
 
 def test_what_is_no_model_is_refused():
     with pytest.raises(ConfigurationError, match="acomplete"):
-        resolve_model(object())
+        resolve_model(object())  # type: ignore[arg-type]
 
 
 # -- messages as one text
@@ -119,7 +122,7 @@ def test_what_is_no_model_is_refused():
 
 def test_messages_are_joined_and_speakers_named_only_where_it_matters():
     assert as_text(MESSAGES) == "Be brief.\n\nAna's secret is hunter2"
-    with_answer = [*MESSAGES, {"role": "assistant", "content": "Noted."}]
+    with_answer: list[PromptMessage] = [*MESSAGES, {"role": "assistant", "content": "Noted."}]
     assert as_text(with_answer) == "[system]\nBe brief.\n\n[user]\nAna's secret is hunter2\n\n[assistant]\nNoted."
 
 
@@ -265,7 +268,9 @@ def test_several_programs_run_at_once():
     model = CommandModel(python(ECHO))
 
     async def together():
-        questions = [[{"role": "user", "content": f"question {number}"}] for number in range(6)]
+        questions: list[list[PromptMessage]] = [
+            [{"role": "user", "content": f"question {number}"}] for number in range(6)
+        ]
         return await asyncio.gather(*(model.acomplete(messages) for messages in questions))
 
     assert [answer.text for answer in asyncio.run(together())] == [f"question {number}" for number in range(6)]
@@ -316,7 +321,7 @@ def test_foreign_errors_become_ours_and_repeat_nothing(how):
 def test_an_answer_that_is_none_is_an_error(how):
     for answer in (Completion(None), lambda _: 3):  # type: ignore[arg-type]
         with pytest.raises(ModelUnavailable, match="not a completion"):
-            ask(CheckedModel(ScriptedModel([answer])), how=how)
+            ask(CheckedModel(ScriptedModel([answer])), how=how)  # type: ignore[list-item]
 
 
 @both

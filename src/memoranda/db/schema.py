@@ -289,6 +289,7 @@ def declare(dialect: "Dialect") -> Tables:
         Column("content", Text, nullable=False),
         Column("confidence", Integer, nullable=False, server_default=text("5")),
         Column("version", Integer, nullable=False, server_default=text("1")),
+        Column("follows", Integer),  # the version undo goes back to; NULL for none
         Column("created_at", UTCDateTime, nullable=False),
         Column("updated_at", UTCDateTime, nullable=False),
         *dialect.key("tenant", "persona", "user", "dimension"),
@@ -302,6 +303,7 @@ def declare(dialect: "Dialect") -> Tables:
         _axis("user"),
         Column("dimension", String, nullable=False),
         Column("version", Integer, nullable=False),
+        Column("follows", Integer),
         Column("content", Text, nullable=False),
         Column("confidence", Integer, nullable=False),
         Column("created_at", UTCDateTime, nullable=False),

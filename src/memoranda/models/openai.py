@@ -244,5 +244,9 @@ def _read(body: bytes) -> Completion:
         raise _Unreadable("its tokens ran out before the first word" if ended == "length" else "it has no text")
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    counts = [value if type(value) is int else None for value in map(usage.get, ("prompt_tokens", "completion_tokens"))]
-    return Completion(content, *counts, cut=ended == "length")
+    asked, said = (_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
+    return Completion(content, input_tokens=asked, output_tokens=said, cut=ended == "length")
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -11,10 +11,11 @@ from sqlalchemy import Connection
 from memoranda import filters as filtering
 from memoranda.db.queries import candidates, memories, past
 from memoranda.db.queries.candidates import Question
+from memoranda.db.queries.past import Rewritten
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting, hidden
-from memoranda.effects import Steps, read, write
-from memoranda.errors import InvalidInput, MemorandaError, StoreError
+from memoranda.effects import Steps, embed, read, write
+from memoranda.errors import ConfigurationError, EmbedderUnavailable, InvalidInput, MemorandaError, StoreError
 from memoranda.filters import Filters
 from memoranda.pipelines.context import Context, opened, vectors_of
 from memoranda.policies import FloorPolicy, RankingPolicy
@@ -90,7 +91,8 @@ def recall(
     if not question.terms and question.vector is None:
         return Recall(abstained=True, reason=_NOTHING_ASKED, degraded=degraded)
     bound = settle(floor or context.policies.floor, _measured(context, question), unasked=unasked)
-    answer = yield from read(_answered, question, setting, bound, wanted)
+    then = (yield from _then(setting, question)) if filters.as_of is not None else []
+    answer = yield from read(_answered, question, setting, bound, wanted, then)
     if context.policies.write.track_access and answer.hits and not filters.include_inactive:
         degraded = (yield from _count(setting, answer.hits)) or degraded
     return replace(answer, degraded=degraded)
@@ -121,6 +123,21 @@ def _asked(
     return question, why
 
 
+def _then(setting: Setting, question: Question) -> Steps[Sequence[Rewritten]]:
+    """Return what was rewritten since the moment asked for; words that are gone get a vector if one can be had."""
+    rewritten = yield from read(past.rewritten_since, setting, question.filters)
+    chosen = past.to_embed(rewritten, question, setting) if question.vector is not None else []
+    if not chosen:
+        return rewritten
+    try:
+        vectors = yield from embed([item.text for item in chosen], "text")
+    except (EmbedderUnavailable, ConfigurationError) as error:
+        _log.warning("what was rewritten is asked by words alone: %s", error)
+        return rewritten
+    made = {item.memory.id: vector for item, vector in zip(chosen, vectors, strict=True)}
+    return [replace(item, vector=made[item.memory.id]) if item.memory.id in made else item for item in rewritten]
+
+
 def _proposing(policy: RankingPolicy, limit: int) -> RankingPolicy:
     return policy if policy.candidates >= 4 * limit else replace(policy, candidates=4 * limit)
 
@@ -134,11 +151,16 @@ def _measured(context: Context, question: Question) -> Measured:
 
 
 def _answered(
-    conn: Connection, tables: Tables, question: Question, setting: Setting, floor: Floor, limit: int
+    conn: Connection,
+    tables: Tables,
+    question: Question,
+    setting: Setting,
+    floor: Floor,
+    limit: int,
+    then: Sequence[Rewritten] = (),
 ) -> Recall:
     """Gather, rank, compare with the floor and fetch, all in one turn of a database thread: ranking takes its time."""
     asked, found = candidates.gather(conn, tables, question)
-    then = past.rewritten_since(conn, tables, setting, question.filters)
     if then:
         asked, found = past.as_they_were(conn, tables, question, setting, asked, found, then)
     counted = floor.counting(found)

@@ -215,9 +215,9 @@ class OpenAIServer:
             return 400, _error("Invalid 'messages': empty array.", "empty_array", "messages")
         with self._lock:
             content = self.replies.pop(0) if self.replies else "OK"
-        limit = body.get("max_tokens", body.get("max_completion_tokens"))
-        cut = limit is not None and _tokens(content) > limit
-        content = content[: 4 * limit] if cut else content
+        limit = int(body.get("max_tokens") or body.get("max_completion_tokens") or _ALL_TOKENS)
+        if cut := _tokens(content) > limit:
+            content = content[: 4 * limit]
         message = {"role": "assistant", "content": None if fault.refusal else content, "refusal": fault.refusal}
         choice = {
             "index": 0,

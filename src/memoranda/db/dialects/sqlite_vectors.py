@@ -108,9 +108,13 @@ class VectorCache:
         with matrix.lock:
             own = self._refresh(conn, tables, tenant, persona, model, matrix)
             owners, values = matrix.owners, matrix.values[: matrix.rows]
-            if own is not None:
-                owners, values = _beside(matrix, *own)
+            replaced = [matrix.places[name] for name in own[0] if name in matrix.places] if own else []
         scores = values @ unit(query)
+        if own:
+            owners = owners[: len(scores)]
+            for place in replaced:
+                owners[place], scores[place] = "", 0
+            owners, scores = owners + own[0], np.concatenate((scores, unit(own[1]) @ unit(query)))
         if first < len(scores):
             best = np.argpartition(-scores, first)[:first]
             best = best[np.argsort(-scores[best], kind="stable")]
@@ -168,14 +172,3 @@ def _changes(conn: Connection) -> int:
     driver = conn.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     return driver.total_changes
-
-
-def _beside(
-    matrix: _Matrix, owners: list[str], vectors: "NDArray[np.float32]"
-) -> "tuple[list[str], NDArray[np.float32]]":
-    """Return a matrix with more vectors, without changing it."""
-    more = _Matrix(matrix.dimensions)
-    more.rows, more.owners, more.places = matrix.rows, list(matrix.owners), matrix.places.copy()
-    more.values = matrix.values[: matrix.rows].copy()
-    more.append(owners, vectors)
-    return more.owners, more.values[: more.rows]

@@ -2,11 +2,13 @@
 
 The table knows what a memory says now; what it said before is in its images. A question about the past leaves the rows
 that were rewritten since out of its search and is put to their images here, so its cost grows with their number only.
+Vectors of words that are gone are not kept: those of the few texts that share most with the question are made anew.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import sqrt
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +24,9 @@ from memoranda.drafts import Setting, embedded_text, index_terms
 from memoranda.filters import Filters
 from memoranda.ranking.evidence import bm25
 from memoranda.records import Memory
+from memoranda.text import overlap, words
+
+_EMBEDDED = 64  # texts a question: one call of any embedder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -40,6 +45,13 @@ class Rewritten:
     """The number of these terms."""
     reworded: bool
     """Whether its vector is of other words."""
+    vector: Any = None
+    """The vector of the words of then, where one was made for this question."""
+
+    @property
+    def text(self) -> str:
+        """What was embedded then."""
+        return embedded_text(self.memory.content, self.memory.title)
 
 
 def as_held(conn: Connection, tables: Tables, found: Sequence[Memory], moment: datetime) -> list[Memory]:
@@ -63,15 +75,14 @@ def rewritten_since(conn: Connection, tables: Tables, setting: Setting, filters:
         return []
     m, v = tables.memories, tables.memory_versions
     images = _images(tables, scope.tenant, scope.persona, moment)
+    own = and_(m.c.tenant == v.c.tenant, m.c.persona == v.c.persona, m.c.id == v.c.memory_id)
     found = conn.execute(
         select(
             *(m.c[name] for name in ("status", "superseded_by", "valid_to", "title", "content")),
             *(m.c[name] for name in ("category_terms", "content_terms", "length")),
             v.c.image,
         )
-        .select_from(
-            images.join(m, and_(m.c.tenant == v.c.tenant, m.c.persona == v.c.persona, m.c.id == v.c.memory_id))
-        )
+        .select_from(images.join(m, own))
         .where(visible(tables, scope, setting.policies.visibility), m.c.status != "retracted")
     )
     rewritten: list[Rewritten] = []
@@ -90,6 +101,20 @@ def rewritten_since(conn: Connection, tables: Tables, setting: Setting, filters:
     return rewritten
 
 
+def to_embed(rewritten: Sequence[Rewritten], question: Question, setting: Setting) -> list[Rewritten]:
+    """Return those whose words of then are worth a vector: the ones that share most words with the question."""
+    gone = [item for item in rewritten if item.holds and item.reworded]
+    if len(gone) <= _EMBEDDED:
+        return gone
+
+    def shared(item: Rewritten) -> float:
+        # Terms are stemmed and leave short words out, which tell rows apart that are alike in all others.
+        stems = setting.tokenizer.terms(item.text)
+        return overlap(question.terms, set(stems)) + overlap(question.words, words(item.text))
+
+    return sorted(gone, key=shared, reverse=True)[:_EMBEDDED]
+
+
 def as_they_were(
     conn: Connection,
     tables: Tables,
@@ -101,7 +126,7 @@ def as_they_were(
 ) -> tuple[Query, list[Candidate]]:
     """Return a question about the past with the statistics of then, and its candidates with what their old words name.
 
-    Of words that are gone there is no vector: such a candidate is judged by its text.
+    Where vectors were made for what was reworded, who got none is left out; else words decide alone.
 
     Args:
         conn: A connection inside a transaction.
@@ -130,12 +155,14 @@ def as_they_were(
     newest = question.ranking.recent if question.vector is None else None
     least = _least_said(question, found, [times for item, times in zip(rewritten, said, strict=True) if item.holds])
     cosines = _cosines(conn, tables, question, asked, [x.memory.id for x in rewritten if x.holds and not x.reworded])
+    embedded = any(item.vector is not None for item in rewritten)
     every = list(found)
     for item, (category_terms, content_terms, count), times in zip(rewritten, indexed, said, strict=True):
         memory = item.memory
-        cosine = cosines.get(memory.id)
+        cosine = cosines.get(memory.id) if item.vector is None else _cosine(item.vector, question.vector)
         by_words = bool(newest) or times >= least
-        if not item.holds or not (by_words or cosine is not None):
+        passed_over = embedded and item.reworded and item.vector is None
+        if not item.holds or passed_over or not (by_words or cosine is not None):
             continue
         every.append(
             Candidate(
@@ -158,7 +185,7 @@ def as_they_were(
 
 
 def _images(tables: Tables, tenant: str, persona: str, moment: datetime) -> FromClause:
-    """Return the table of versions, cut to the images of a moment: of each memory that was rewritten since the first."""
+    """Return the versions cut to one a memory that was rewritten after a moment: its image of that moment."""
     v = tables.memory_versions
     first = (
         select(v.c.tenant, v.c.persona, v.c.memory_id, func.min(v.c.version).label("version"))
@@ -211,11 +238,16 @@ def _cosines(
     return {row.owner: cosine for row, cosine in zip(found, cosines, strict=True)}
 
 
+def _cosine(one: Any, other: Any) -> float:
+    lengths = float(one @ one) * float(other @ other)
+    return float(one @ other) / sqrt(lengths) if lengths else 0.0
+
+
 def _ranked(asked: Query, every: Sequence[Candidate], by_words: int, by_meaning: int) -> list[Candidate]:
     """Give candidates their places anew, and keep those that are among the first of a leg, and the neighbours."""
-    words = [None if x.text_rank is None else bm25(asked, x.category_terms + x.content_terms, x.length) for x in every]
-    meanings = [None if x.dense_rank is None else x.cosine for x in every]
-    for candidate, text_rank, dense_rank in zip(every, ranks(words), ranks(meanings), strict=True):
+    said = [None if x.text_rank is None else bm25(asked, x.category_terms + x.content_terms, x.length) for x in every]
+    meant = [None if x.dense_rank is None else x.cosine for x in every]
+    for candidate, text_rank, dense_rank in zip(every, ranks(said), ranks(meant), strict=True):
         candidate.text_rank = text_rank if text_rank is not None and text_rank <= by_words else None
         candidate.dense_rank = dense_rank if dense_rank is not None and dense_rank <= by_meaning else None
     return [x for x in every if not x.proposed or x.text_rank is not None or x.dense_rank is not None]

@@ -26,15 +26,13 @@ def repeated(
 ) -> Memory | None:
     """Return the memory beside which a new one says nothing new, if there is one that holds now."""
     setting = regardless_of_presence(setting)
-    new, terms = item.memory, setting.tokenizer.query_terms(item.memory.content)
+    new = item.memory
     near = setting.policies.dedupe.repeat_distance
 
     def says_it(candidate: Candidate) -> bool:
         return says_nothing_new(
             new.content,
             candidate.content,
-            terms,
-            setting.tokenizer.query_terms(candidate.content),
             near=candidate.cosine is not None and 1 - candidate.cosine < near,
         )
 

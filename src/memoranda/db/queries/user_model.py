@@ -1,6 +1,11 @@
-"""The user model: one row a dimension, written in place, with every earlier text kept."""
+"""The user model: one row a dimension, written in place, with every earlier text kept.
+
+Each text remembers the version it took the place of, so that undo goes back step by step through what was written: what
+undo gives back remembers what that text had followed on.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,10 +19,20 @@ from memoranda.scope import Scope
 DEFAULT_CONFIDENCE = 5
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Present:
+    """A dimension as it stands."""
+
+    dimension: Dimension
+    follows: int | None
+    """The version undo goes back to; None where it goes back to nothing."""
+
+
 def write(
     conn: Connection, tables: Tables, scope: Scope, dimension: str, content: str, confidence: int | None, now: datetime
 ) -> Dimension:
     """Give a dimension its text; a confidence that is left out stays as it is."""
+    _take_turns(conn, tables, scope, dimension)
     row = _values(scope, dimension) | {
         "content": content,
         "confidence": confidence or DEFAULT_CONFIDENCE,
@@ -28,11 +43,12 @@ def write(
     if tables.inserts.add(conn, tables.user_model, [row], skip_conflicts=True):
         return _dimension(row)
     old = _locked(conn, tables, scope, dimension)
-    if old is None:  # erased or undone this very moment
+    if old is None:  # erased this very moment
         return write(conn, tables, scope, dimension, content, confidence, now)
-    if (old.content, old.confidence) == (content, confidence or old.confidence):
-        return old
-    return _replace(conn, tables, scope, old, content, confidence or old.confidence, now)
+    known = old.dimension
+    if (known.content, known.confidence) == (content, confidence or known.confidence):
+        return known
+    return _replace(conn, tables, scope, old, content, confidence or known.confidence, known.version, now)
 
 
 def listed(conn: Connection, tables: Tables, scope: Scope) -> list[Dimension]:
@@ -60,23 +76,28 @@ def as_of(conn: Connection, tables: Tables, scope: Scope, moment: datetime) -> l
 
 
 def undo(conn: Connection, tables: Tables, scope: Scope, dimension: str, now: datetime) -> Dimension | None:
-    """Give a dimension the text back it had before the last change; None when it had none and is gone now.
+    """Give a dimension the text back it had before the last write not undone; None when it had none and is gone now.
 
     Raises:
         InvalidInput: there is no such dimension.
     """
+    _take_turns(conn, tables, scope, dimension)
     old = _locked(conn, tables, scope, dimension)
     if old is None:
         raise InvalidInput(f"there is no dimension {dimension!r}: there is nothing to undo", field="dimension")
     v, u = tables.user_model_versions, tables.user_model
-    before = conn.execute(
-        select(v).where(*_own(v, scope, dimension), v.c.version < old.version).order_by(v.c.version.desc()).limit(1)
-    ).first()
-    if before is None:
+    if old.follows is None:
         _keep(conn, tables, scope, old, now)
         conn.execute(delete(u).where(*_own(u, scope, dimension)))
         return None
-    return _replace(conn, tables, scope, old, before.content, before.confidence, now)
+    before = conn.execute(select(v).where(*_own(v, scope, dimension), v.c.version == old.follows)).one()
+    return _replace(conn, tables, scope, old, before.content, before.confidence, before.follows, now)
+
+
+def _take_turns(conn: Connection, tables: Tables, scope: Scope, dimension: str) -> None:
+    """Let writers of one dimension wait for each other, also where it has no row yet or none any more."""
+    key = ("memoranda:user_model", scope.tenant, scope.persona, scope.author, dimension)
+    tables.dialect.advise_lock(conn, "\x1f".join(key))
 
 
 def _next_version(conn: Connection, tables: Tables, scope: Scope, dimension: str) -> int:
@@ -85,30 +106,45 @@ def _next_version(conn: Connection, tables: Tables, scope: Scope, dimension: str
 
 
 def _replace(
-    conn: Connection, tables: Tables, scope: Scope, old: Dimension, content: str, confidence: int, now: datetime
+    conn: Connection,
+    tables: Tables,
+    scope: Scope,
+    old: _Present,
+    content: str,
+    confidence: int,
+    follows: int | None,
+    now: datetime,
 ) -> Dimension:
     _keep(conn, tables, scope, old, now)
-    u = tables.user_model
-    values = {"content": content, "confidence": confidence, "updated_at": now, "version": old.version + 1}
-    row = conn.execute(update(u).where(*_own(u, scope, old.dimension)).values(**values).returning(*u.c)).one()
+    u, known = tables.user_model, old.dimension
+    values = {
+        "content": content,
+        "confidence": confidence,
+        "updated_at": now,
+        "version": known.version + 1,
+        "follows": follows,
+    }
+    row = conn.execute(update(u).where(*_own(u, scope, known.dimension)).values(**values).returning(*u.c)).one()
     return _dimension(row._mapping)
 
 
-def _keep(conn: Connection, tables: Tables, scope: Scope, old: Dimension, now: datetime) -> None:
-    row = _values(scope, old.dimension) | {
-        "version": old.version,
-        "content": old.content,
-        "confidence": old.confidence,
-        "created_at": old.updated_at,
+def _keep(conn: Connection, tables: Tables, scope: Scope, old: _Present, now: datetime) -> None:
+    known = old.dimension
+    row = _values(scope, known.dimension) | {
+        "version": known.version,
+        "content": known.content,
+        "confidence": known.confidence,
+        "follows": old.follows,
+        "created_at": known.updated_at,
         "replaced_at": now,
     }
     tables.inserts.add(conn, tables.user_model_versions, [row])
 
 
-def _locked(conn: Connection, tables: Tables, scope: Scope, dimension: str) -> Dimension | None:
+def _locked(conn: Connection, tables: Tables, scope: Scope, dimension: str) -> _Present | None:
     u = tables.user_model
     row = conn.execute(select(u).where(*_own(u, scope, dimension)).with_for_update()).first()
-    return _dimension(row._mapping) if row else None
+    return _Present(dimension=_dimension(row._mapping), follows=row.follows) if row else None
 
 
 def _values(scope: Scope, dimension: str) -> dict[str, Any]:

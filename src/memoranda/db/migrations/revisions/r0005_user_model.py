@@ -30,6 +30,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         Column("content", Text, nullable=False),
         Column("confidence", Integer, nullable=False, server_default=text("5")),
         Column("version", Integer, nullable=False, server_default=text("1")),
+        Column("follows", Integer),  # the version undo goes back to; NULL for none
         Column("created_at", UTCDateTime, nullable=False),
         Column("updated_at", UTCDateTime, nullable=False),
         PrimaryKeyConstraint("tenant", "persona", "user", "dimension", name=op.f(f"pk_{name}")),
@@ -42,6 +43,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         name,
         *scope(),
         Column("version", Integer, nullable=False),
+        Column("follows", Integer),
         Column("content", Text, nullable=False),
         Column("confidence", Integer, nullable=False),
         Column("created_at", UTCDateTime, nullable=False),
