@@ -125,6 +125,8 @@ _UNSPACED_REVERSALS = re.compile("错|錯|假的|谎|謊|误|誤|嘘|間違|冗�
 _UNSPACED_POINTERS = re.compile("他|她|它|这|這|那|彼|それ|これ|그")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_GAP = re.compile(r"[\s/*_~|—–(){}<>\[\]]+|--+|\.\.+|…")
+_LEAD = re.compile(r"[^\W\d_][\w', ]*[,:]")
 _ELIDED = re.compile(r"\bn'")
 _NOT = re.compile(r"\b(?:(ca)n't|(wo)n't|(can)not)\b|n't\b")
 # A blank line, or a line that begins as an item of a list does, ends a sentence; any other line end is a space.
@@ -250,7 +252,8 @@ def _places(text: str, wanted: str) -> Iterator[int]:
 
 
 def _words(text: str) -> list[str]:
-    return [word for chunk in text.split() if (word := chunk.strip(_MARKS + _QUOTES + "()[]").replace("'", ""))]
+    parts = _GAP.split(text)
+    return [word for part in parts if (word := part.strip(_MARKS + _QUOTES + "-'").replace("'", ""))]
 
 
 def _count_reversals(text: str) -> int:
@@ -272,7 +275,10 @@ def _points(text: str) -> bool:
 def _leads(text: str) -> bool:
     """Say whether what begins a sentence leaves the rest as true as it is: nothing, or "as everybody knows,"."""
     lead = text.rstrip()
-    return not lead or (lead[-1] in ",:" and (_LEADS if lead[-1] == "," else _LABELS).issuperset(_words(lead)))
+    if not lead:
+        return True
+    known = _LABELS if lead[-1] == ":" else _LEADS
+    return _LEAD.fullmatch(lead) is not None and known.issuperset(_words(lead.replace(",", " ")))
 
 
 def _adds(text: str) -> bool:
@@ -302,7 +308,7 @@ def _tokens(text: str) -> list[str]:
 
 def _told(tokens: list[str]) -> list[str]:
     """Return the words without fillers; all of them where one could count, as in "auch wenn es regnet"."""
-    if not _DOUBTS.isdisjoint(tokens) or not _DENIALS.isdisjoint(tokens):
+    if _doubtful(" ".join(tokens)):
         return tokens
     return [token for token in tokens if token not in _FILLERS] or tokens
 

@@ -89,10 +89,11 @@ class DedupePolicy:
 
     name: Dedupe = "key"
     """`none`: every write is a row. `key`: the same text in the same place, time and audience is one row. `novelty`: so
-    is a text that says nothing new beside a memory of the same author, audience, project, space and subject. `same`: a
+    is a text that says nothing new beside a memory of the same author, audience, project, space and subject; whatever
+    corrects, denies or adds is a row of its own. `same`: a
     memory nearly the same as one there becomes its new text, and the old text its history."""
     repeat_distance: float = 0.12
-    """`novelty`: nearer than this cosine distance a text that names nothing new is a repeat."""
+    """`novelty`: nearer than this cosine distance the same words are a repeat, fillers and the place of a phrase aside."""
     same_likeness: float = 0.9
     """`same`: from this cosine on two texts are one memory."""
 
