@@ -93,7 +93,7 @@ class DedupePolicy:
     corrects, denies or adds is a row of its own. `same`: a
     memory nearly the same as one there becomes its new text, and the old text its history."""
     repeat_distance: float = 0.12
-    """`novelty`: nearer than this cosine distance the same words are a repeat, fillers and the place of a phrase aside."""
+    """`novelty`: nearer than this cosine distance the same words are a repeat, whatever fillers stand between them."""
     same_likeness: float = 0.9
     """`same`: from this cosine on two texts are one memory."""
 

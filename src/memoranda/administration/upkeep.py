@@ -88,7 +88,7 @@ class Upkeep(EngineParts):
 
         The new vectors are written beside the old; when every memory has one, reads switch at once. A run that is
         interrupted goes on where it was. Engines that were opened before go on with the old vectors until they are
-        opened anew; `prune` deletes these.
+        opened anew; `prune` deletes these. What they write meanwhile gets its new vectors by `backfill`.
 
         Args:
             prune: Whether to delete the old vectors at the end.

@@ -4,17 +4,15 @@ import asyncio
 import json
 import logging
 import os
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoranda import openai_client
 from memoranda.embedders import openai_wire as wire
 from memoranda.errors import ConfigurationError, EmbedderRefused, EmbedderUnavailable, ExtraMissing
 from memoranda.loop_thread import LoopThread
@@ -28,11 +26,9 @@ _SHORTENED = "text-embedding-3-"
 """Models whose name begins like this are asked for a number of dimensions; others refuse to be."""
 _DEFAULT_DIMENSIONS = 1536
 _KNOWN_DIMENSIONS = {"text-embedding-ada-002": 1536, "bge-m3": 1024, "BAAI/bge-m3": 1024}
-_CONNECT_SECONDS = 5.0
 TAGS_HEADER = "X-Memoranda-Tags"
 
 _log = logging.getLogger("memoranda.embedders")
-_deadline: ContextVar[float] = ContextVar("memoranda_openai_deadline")
 
 
 class OpenAIEmbedder:
@@ -82,11 +78,9 @@ class OpenAIEmbedder:
             raise ConfigurationError("The model needs a name, and dimensions must be positive.")
         if timeout <= 0 or max_retries < 0 or batch_size < 1 or batch_tokens < 1:
             raise ConfigurationError("timeout, batch_size and batch_tokens must be positive, max_retries not negative.")
-        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-        _check_address(base_url)
-        api_key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-        if not re.fullmatch(r"[!-~]*", api_key):
-            raise ConfigurationError("The key holds characters that no key has: look at OPENAI_API_KEY or api_key=.")
+        base_url = openai_client.address(base_url)
+        api_key = api_key or os.environ.get(openai_client.KEY_SETTING) or ""
+        api_key = openai_client.checked_key(api_key, "OPENAI_API_KEY or api_key=")
         self.model = model
         self.name = f"openai/{model}"
         self._asked_dimensions = (dimensions or _DEFAULT_DIMENSIONS) if model.startswith(_SHORTENED) else None
@@ -94,7 +88,8 @@ class OpenAIEmbedder:
         self._timeout = timeout
         self._batch_size = batch_size
         self._batch_tokens = batch_tokens
-        client = _client_maker(api_key, base_url, max_retries, tags)
+        headers = {} if tags is None else {TAGS_HEADER: json.dumps({**tags, "purpose": "memory"})}
+        client = openai_client.client_maker(api_key, base_url, max_retries, headers)
         self._line = LoopThread(client, "memoranda-openai")
         self.dimensions = dimensions or self._asked_dimensions or _KNOWN_DIMENSIONS.get(model.partition(":")[0], 0)
         if not self.dimensions:
@@ -184,7 +179,7 @@ class OpenAIEmbedder:
         vectors: list[NDArray[np.float32]] = []
         try:
             async with asyncio.timeout(limit):
-                _deadline.set(time.monotonic() + limit)
+                openai_client.deadline.set(time.monotonic() + limit)
                 for batch in batches:
                     vectors += await self._request(client, batch, limit)
                 return vectors
@@ -199,7 +194,7 @@ class OpenAIEmbedder:
         import openai
 
         arguments = wire.request(self.model, batch, self._asked_dimensions)
-        patience = openai.Timeout(limit, connect=min(limit, _CONNECT_SECONDS))
+        patience = openai.Timeout(limit, connect=min(limit, openai_client.CONNECT_SECONDS))
         error: EmbedderUnavailable
         try:
             answer = await client.embeddings.with_raw_response.create(**arguments, timeout=patience)
@@ -218,8 +213,7 @@ class OpenAIEmbedder:
 
     def _from_status(self, status: int, code: object, headers: Mapping[str, str]) -> EmbedderUnavailable:
         """Turn an HTTP error into ours. The service's own sentence is left out: it may quote key or text."""
-        plain = isinstance(code, str) and re.fullmatch(r"[a-z_]{1,64}", code)
-        detail = f"HTTP {status}, {code}" if plain else f"HTTP {status}"
+        detail = f"HTTP {status}{openai_client.plain_code(code)}"
         if status in (408, 409, 425, 429) or status >= 500:
             wait = wire.retry_after(headers, time.time())
             when = "" if wait is None else f" It asks to be tried again in {wait:.3g} s."
@@ -233,46 +227,3 @@ class OpenAIEmbedder:
             case _:
                 what = "refuses the request: check the model, its dimensions and the limits of a batch"
         return EmbedderRefused(f"Embedder {self.name!r} {what} ({detail}).", status=status)
-
-
-def _check_address(base_url: str | None) -> None:
-    if base_url is None:
-        return
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError("base_url must be an address such as http://localhost:11434/v1.")
-    if parts.username or parts.password:
-        raise ConfigurationError("base_url must not hold a password: addresses are logged. Pass it as api_key=.")
-
-
-def _client_maker(
-    api_key: str, base_url: str | None, max_retries: int, tags: Mapping[str, str] | None
-) -> "Callable[[], openai.AsyncOpenAI]":
-    """Return what makes the client. A closure keeps the key: it is no attribute that a repr or a dump would show."""
-    headers = {} if tags is None else {TAGS_HEADER: json.dumps({**tags, "purpose": "memory"})}
-
-    def make() -> "openai.AsyncOpenAI":
-        import openai
-
-        logging.getLogger("openai._base_client").addFilter(_holds_no_text)
-        return openai.AsyncOpenAI(
-            api_key=api_key or "none",  # a server without keys ignores it, the client insists on one
-            base_url=base_url,
-            max_retries=max_retries,
-            default_headers=headers,
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [_refuse_long_wait]}),
-        )
-
-    return make
-
-
-async def _refuse_long_wait(response: Any) -> None:
-    """Tell the client not to wait for a further try that would come too late: the caller hears of it at once."""
-    wait = wire.retry_after(response.headers, time.time())
-    if response.is_error and wait is not None and time.monotonic() + wait >= _deadline.get():
-        response.headers["x-should-retry"] = "false"
-
-
-def _holds_no_text(record: logging.LogRecord) -> bool:
-    """Drop what the client says at DEBUG about calls of ours: older releases repeat the texts."""
-    return record.levelno > logging.DEBUG or _deadline.get(None) is None

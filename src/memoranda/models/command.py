@@ -67,7 +67,13 @@ class CommandModel:
             ModelRefused: there is no such program.
             ModelUnavailable: it failed, wrote nothing or too much, or took too long.
         """
-        return self._line.run(lambda _: self._completed(_prompt(messages, schema)))
+        running: list[asyncio.subprocess.Process] = []
+        try:
+            return self._line.run(lambda _: self._completed(_prompt(messages, schema), running))
+        except KeyboardInterrupt:
+            for process in running:
+                _kill(process)  # here and now: the thread that would do it may end with this process first
+            raise
 
     async def acomplete(
         self,
@@ -77,10 +83,11 @@ class CommandModel:
         max_tokens: int | None = None,
     ) -> Completion:
         """Async twin of `complete`."""
-        return await self._line.arun(lambda _: self._completed(_prompt(messages, schema)))
+        return await self._line.arun(lambda _: self._completed(_prompt(messages, schema), []))
 
-    async def _completed(self, prompt: bytes) -> Completion:
+    async def _completed(self, prompt: bytes, running: list[asyncio.subprocess.Process]) -> Completion:
         process = await self._started()
+        running.append(process)
         output = bytearray()
         try:
             async with asyncio.timeout(self._timeout):
@@ -159,17 +166,24 @@ async def _read(process: asyncio.subprocess.Process, output: bytearray) -> None:
         output += part
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    """End what still runs of the process group."""
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """End what still runs of the process group.
+
+    Of a program that ended by itself, children may live on; they hold the group's number, so nobody else has it.
+    """
     assert process.stdout
-    running = process.returncode is None
-    # Of a program that ended by itself, children may live on; they hold the group's number, so nobody else has it.
-    if running or not process.stdout.at_eof():
+    if process.returncode is None or not process.stdout.at_eof():
         with suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(process.pid, signal.SIGKILL)
-            elif running:
+            elif process.returncode is None:
                 process.kill()
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """End the process group, and wait until it is gone."""
+    assert process.stdout
+    _kill(process)
     with suppress(TimeoutError):
         async with asyncio.timeout(_LEFTOVER_SECONDS):
             while await process.stdout.read(65_536):  # what is not read would keep the pipe open

@@ -1,8 +1,8 @@
 """How a store moves to another embedder: the new vectors are written beside the old, then reads switch at once.
 
-An engine that was opened before goes on with the old vectors, for asking on every write would cost every write. From the
-switch on it leaves all jobs to engines of the new embedder. What it embeds by itself has no new vector until `backfill`
-is called: so open it anew, or call `backfill` once it is closed.
+An engine that was opened before goes on with the old vectors: to look after the setting on every write would make every
+write dearer. From the switch on it leaves all jobs to engines of the new embedder. What it embeds by itself has no new
+vector until one of these is told to `backfill`: so open it anew, and call `backfill` once it is closed.
 """
 
 from collections.abc import Sequence

@@ -53,6 +53,7 @@ def work(
                 break
             begun += 1
             yield from _tried(context, policy, job)
+            kinds = yield from _kinds(context)  # the store may have moved to another embedder
             if progress is not None:
                 progress(begun, begun + (yield from read(jobs.count_running_or_due, kinds, policy)))
     return begun
