@@ -104,9 +104,11 @@ def test_the_index_of_words_follows_every_change(tmp_path):
 def test_a_second_engine_on_the_file_sees_vectors_of_the_first(tmp_path):
     url = f"sqlite:///{tmp_path}/memory.db"
     with MemoryEngine(url, preset="statements") as one, MemoryEngine(url, preset="statements") as other:
-        for n in range(4):
-            one.persona("main").memories.write(f"Lisbon {n}", about="everyone")
-            assert len(other.persona("main").recall(f"Lisbon {n}", limit=20)) == n + 1
+        for n, what in enumerate(
+            ("is by the sea", "has seven hills", "was shaken in 1755", "sells fine custard tarts")
+        ):
+            one.persona("main").memories.write(f"Lisbon {what}", about="everyone")
+            assert len(other.persona("main").recall("Lisbon", limit=20)) == n + 1
 
 
 def test_vectors_that_are_rolled_back_leave_nothing_in_memory(tmp_path):

@@ -17,6 +17,7 @@ from sqlalchemy import NullPool, create_engine, event, make_url, text
 
 from memoranda import MemoryEngine
 from memoranda.embedders.hash_words import HashWords
+from memoranda.policies import JobPolicy
 from memoranda.testing import unwrap
 from memoranda.text import Tokenizer
 
@@ -251,6 +252,33 @@ def test_erasing_more_of_the_same_does_not_lose_sight_of_what_is_pending(url, tm
     stop()
     assert engine.finish_erasures().finished == 1
     assert not traces(tmp_path)
+    engine.close()
+
+
+def test_a_job_finishes_it_when_the_reader_has_gone(url, tmp_path, twin, reader):
+    engine = twin(open_engine(url, background="external"))
+    fill(engine.persona("main", user=SECRETS["user"]))
+    stop = reader()
+    assert engine.erase(user=SECRETS["user"]).pending
+    [job] = engine.jobs()
+    assert (job.kind, job.tenant, job.persona) == ("scrub", "", "")
+    assert engine.drain() == 1  # it waits: the reader is still there
+    stop()
+    assert engine.finish_erasures().finished == 1
+    assert not traces(tmp_path)
+    engine.close()
+
+
+def test_a_worker_finishes_it(url, tmp_path, twin, reader):
+    engine = twin(
+        MemoryEngine(url, embedder="hash/words", background="external", job_policy=JobPolicy(delay_seconds=0))
+    )
+    fill(engine.persona("main", user=SECRETS["user"]))
+    stop = reader()
+    assert engine.erase(user=SECRETS["user"]).pending
+    stop()
+    assert engine.drain() == 0
+    assert engine.jobs() == [] and not traces(tmp_path)
     engine.close()
 
 

@@ -90,7 +90,9 @@ class Custody(EngineParts):
         return await self._runner.arun(erasing.reapply(self._erasing()))
 
     def _erasing(self) -> Erasing:
-        return Erasing(dialect=self._database.dialect, space=self._space, clock=self._clock)
+        return Erasing(
+            dialect=self._database.dialect, space=self._space, clock=self._clock, leaves_jobs=self._leaves_jobs
+        )
 
     @property
     def _leaves_a_file(self) -> bool:

@@ -1,7 +1,7 @@
 """How something is erased: first the rows, in one transaction, then every trace of them on the disk.
 
 The second part may have to wait for readers of an older state. The ledger remembers that it is due: the next erasure
-does it, `finish_erasures`, and every engine when it is opened and, on a file, when it is closed.
+does it, `finish_erasures`, a job, and every engine when it is opened and, on a file, when it is closed.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memoranda.db.dialects.base import Scrubbed
-from memoranda.db.queries import erasure
+from memoranda.db.queries import erasure, jobs
 from memoranda.db.queries.erasure import Target
 from memoranda.db.schema import Tables
-from memoranda.effects import Steps, outside, read, write
+from memoranda.effects import Steps, outside, read, wake, write
 from memoranda.errors import InvalidInput, MemorandaError, StoreBusy, StoreError
 from memoranda.ids import parse
 from memoranda.protocols import Clock
@@ -43,6 +43,8 @@ class Erasing:
     dialect: "Dialect"
     space: "VectorSpace"
     clock: Clock
+    leaves_jobs: bool
+    """Whether somebody does in the background what cannot be done at once."""
 
     def now(self) -> datetime:
         """Return the moment."""
@@ -96,6 +98,9 @@ def erase(erasing: Erasing, target: Target, dry_run: bool) -> Steps[Erased]:
     tally = yield from _persistently(lambda: write(erasure.erase, target, erasing.now()))
     erasing.forget()
     _, scrubbed = yield from _finish(erasing.clock, _PATIENCE)
+    if scrubbed.obstacle is not None and erasing.leaves_jobs:
+        yield from write(_leave_scrubbing)
+        yield from wake()
     return Erased(
         memories=tally.memories,
         rows=tally.rows,
@@ -142,6 +147,10 @@ def _finish(clock: Clock, patience: float) -> Steps[tuple[int, Scrubbed]]:
     except StoreError as error:  # the rows are gone all the same, and the ledger knows what is left to do
         scrubbed = Scrubbed(obstacle=f"{str(error).rstrip('.')}; then run `memoranda erase --finish`")
     return len(waiting), scrubbed
+
+
+def _leave_scrubbing(conn: Connection, tables: Tables) -> None:
+    jobs.enqueue(conn, tables, ("", ""), jobs.SCRUB, {}, unique_key=jobs.SCRUB)
 
 
 def _scrub(conn: Connection, tables: Tables, patience: float) -> Scrubbed:

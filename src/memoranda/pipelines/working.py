@@ -8,12 +8,13 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memoranda import telemetry
-from memoranda.db.queries import jobs, store, vectors
+from memoranda.db.queries import erasure, jobs, store, vectors
 from memoranda.db.queries.jobs import Claim
 from memoranda.db.queries.vectors import Unembedded
 from memoranda.db.schema import Tables
 from memoranda.effects import Steps, apart, embed, pause, read, wake, write
-from memoranda.errors import ConfigurationError, EmbedderRefused, EmbedderUnavailable, StoreError
+from memoranda.errors import ConfigurationError, EmbedderRefused, EmbedderUnavailable, StoreBusy, StoreError
+from memoranda.pipelines import erasing
 from memoranda.pipelines.context import EMBEDDER, Context, opened
 from memoranda.policies import JobPolicy
 from memoranda.protocols import Progress
@@ -181,4 +182,13 @@ def _fill(
     return vectors.fill(conn, tables, page, made, model)
 
 
-_HANDLERS: Mapping[str, Callable[[Context, Claim], Steps[int]]] = {jobs.EMBED: _embed}
+def _scrub(context: Context, job: Claim) -> Steps[int]:
+    """Remove what erasures had to leave on the disk, which is tried again while a reader stands in the way."""
+    yield from erasing.finish_in_passing(context.clock)
+    if (yield from read(erasure.unfinished)):
+        raise StoreBusy("Somebody still reads what was there before an erasure.")
+    yield from write(jobs.finish, job)
+    return 0
+
+
+_HANDLERS: Mapping[str, Callable[[Context, Claim], Steps[int]]] = {jobs.EMBED: _embed, jobs.SCRUB: _scrub}

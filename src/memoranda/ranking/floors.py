@@ -85,7 +85,7 @@ class Floor:
         ]
 
     def passing(self, ranked: Sequence[Scored]) -> list[Scored]:
-        """Return what is near and sure enough, in the order it came in; nothing if the best of it is not sure enough."""
+        """Return what is near and sure enough, in the order it came in; nothing if the best of it is not sure."""
         if not self.enabled:
             return list(ranked)
         near = [item for item in ranked if self._is_near(item.candidate)]

@@ -106,7 +106,8 @@ def _stays_in_place(old: Memory, item: Draft) -> None:
     """
     mine, new = Place.of(old), Place.of(item.memory)
     for name in ("audience", "project", "about"):
-        if name in item.given and getattr(mine, name) != getattr(new, name):
+        # One that was written about nobody is kept all the same, and stays so.
+        if name in item.given and getattr(mine, name) != getattr(new, name) and (name != "about" or mine.about):
             raise InvalidInput(
                 f"{name} is another one than the memory has, and a new text does not move it: keep it without an id",
                 field=name,
@@ -157,9 +158,10 @@ def _existing(
 def _kept(
     conn: Connection, tables: Tables, old: Memory, item: Draft, vector: Any, model: str | None, setting: Setting
 ) -> Stored:
-    if old.content != item.memory.content:
+    retitled = "title" in item.given and item.memory.title != old.title
+    if old.content != item.memory.content or retitled:  # both are what is embedded
         revised = corrections.revise(conn, tables, setting, old, item, vector, model)
-        return Stored(memory=revised, outcome="revised", was=old)
+        return Stored(memory=revised, outcome="revised", was=old if revised.content != old.content else None)
     named = {name: value for name, value in corrections.named(item).items() if value != getattr(old, name)}
     if not named:
         return Stored(memory=old, outcome="known")

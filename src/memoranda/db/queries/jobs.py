@@ -23,6 +23,7 @@ LONGEST_DELAY = timedelta(hours=1)
 """However long a service asks to be left alone, a job is tried again after an hour."""
 
 EMBED = "embed"
+SCRUB = "scrub"
 EMBEDDED_TOGETHER = 256
 """Memories of one job: one call to the embedder, as a rule."""
 
