@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from memoranda.embedders.hash_words import HashWords
-from memoranda.errors import EmbedderMismatch, ExtraMissing
+from memoranda.errors import ConfigurationError, EmbedderMismatch, EmbedderUnavailable, ExtraMissing
 from memoranda.testing import BrokenEmbedder, CountingEmbedder, FixedEmbedder
 
 SCRIPT = """
@@ -177,3 +177,25 @@ def test_a_question_is_sent_to_the_embedder_without_its_secrets(make_engine):
     assert len(embedder.texts) == 1
     assert "in Lisbon?" in embedder.texts[0]
     assert secret not in embedder.texts[0]
+
+
+class Short(FixedEmbedder):
+    """Gives two numbers where it declares three."""
+
+    def __init__(self):
+        super().__init__({"memoranda": [1.0, 0.0]})
+        self.dimensions = 3
+
+
+@pytest.mark.behaviour("W49")
+@pytest.mark.parametrize(("embedder", "error"), [(BrokenEmbedder, EmbedderUnavailable), (Short, ConfigurationError)])
+def test_a_wrong_embedder_fails_the_start_and_not_a_conversation(make_engine, embedder, error):
+    with pytest.raises(error):
+        make_engine(embedder=embedder()).check()
+
+
+@pytest.mark.behaviour("W49")
+def test_the_check_names_the_model(make_engine):
+    assert make_engine(embedder="hash/words").check() == "hash/words@512"
+    with pytest.raises(ConfigurationError):
+        make_engine(embedder="no/such-model")

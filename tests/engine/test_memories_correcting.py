@@ -341,6 +341,18 @@ def test_delete_is_soft_and_only_once(main, frozen_clock):
         assert error.value.field == "id"
 
 
+@pytest.mark.behaviour("W09", "W10")
+def test_a_persona_deletes_its_own_and_one_at_a_time(make_engine):
+    engine = make_engine()
+    written = engine.persona("main").memories.write("The blue folder is lost.")
+    for other in (engine.persona("trader"), engine.persona("main", tenant="acme"), engine.persona("main", user="ana")):
+        with pytest.raises(MemoryNotFound):
+            other.memories.delete(written.id)
+    with pytest.raises(InvalidInput):
+        engine.persona("main").memories.delete([written.id, written.id])
+    assert engine.persona("main").memories.delete(written.id).status == "retracted"
+
+
 @pytest.mark.behaviour("S34")
 def test_every_change_leaves_the_image_from_before(main, frozen_clock):
     first = main.memories.write("Rent is 900.", metadata={"paid": True, "on": PAST})
