@@ -1,8 +1,13 @@
-"""Hypothesis profiles; the fixtures come from `memoranda.testing.plugin`."""
+"""Hypothesis profiles, and which combinations are run; the fixtures come from `memoranda.testing.plugin`."""
 
 import os
+from zlib import crc32
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+BACKENDS = ("sqlite-memory", "sqlite-file", "postgres")
+MODES = ("sync", "async")
 
 # Machines differ in speed and function-scoped engines are reused on purpose: time and scope are no findings here.
 IGNORED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -11,3 +16,32 @@ settings.register_profile("default", max_examples=100, deadline=None, print_blob
 settings.register_profile("fast", settings.get_profile("default"), max_examples=15)
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=1000)
 settings.load_profile(os.environ.get("MEMORANDA_TEST_PROFILE", "default"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run each test on every database and in both modes, but not in every combination of the two.
+
+    The body of a test is one, and so is the code behind both modes: of six combinations three tell the same, chosen by
+    the test's name so that all six are in use. `MEMORANDA_TEST_MATRIX=full` runs them all.
+    """
+    if os.environ.get("MEMORANDA_TEST_MATRIX") == "full":
+        return
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        (kept if _is_wanted(item) else left).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
+
+
+def _is_wanted(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    parameters = callspec.params if callspec else {}
+    backend, mode = parameters.get("backend"), parameters.get("mode")
+    if callspec is None or backend not in BACKENDS or mode not in MODES:
+        return True
+    rest = callspec.id.replace(backend, "").replace(mode, "")
+    # One of the six ways to have both modes among the three databases: the bits of 1..6.
+    choice = 1 + crc32(f"{item.path.name}:{getattr(item, 'originalname', '')}:{rest}".encode()) % 6
+    return MODES.index(mode) == choice >> BACKENDS.index(backend) & 1
