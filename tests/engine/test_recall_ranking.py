@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import create_engine, text
 
-from memoranda.presets import JOURNAL
+from memoranda.policies import DedupePolicy
+from memoranda.presets import JOURNAL, STATEMENTS
 from memoranda.testing import FixedEmbedder
 
 NOTE = "Lisbon office opened on Tuesday."
+EACH_A_ROW = replace(STATEMENTS, dedupe=DedupePolicy(name="key"))
+"""Statements whose vectors a test puts close together, without one becoming the new text of another."""
 
 
 class Interrupted(FixedEmbedder):
@@ -204,7 +207,7 @@ def test_statements_add_shared_words_to_the_cosine(make_engine):
         "A dog": [0.2, 0.9797959],
     }
     embedder = FixedEmbedder(texts | {"dog Rex": [1, 0]})
-    me = make_engine(preset="statements", embedder=embedder).persona("main")
+    me = make_engine(preset=EACH_A_ROW, embedder=embedder).persona("main")
     me.memories.write_many([{"content": text, "about": "everyone"} for text in texts])
 
     hits = me.recall("dog Rex")
@@ -223,7 +226,7 @@ def test_statements_weigh_the_words_of_four_times_as_many_as_are_asked_for(make_
     texts = {f"line{n}": [1 - n / 100, (1 - (1 - n / 100) ** 2) ** 0.5] for n in range(1, 61)}
     said = {"dog Rex barks": 0.82, "Rex barks": 0.7}
     vectors = texts | {text: [c, (1 - c**2) ** 0.5] for text, c in said.items()} | {"Rex barks dog": [1.0, 0.0]}
-    me = make_engine(preset="statements", embedder=FixedEmbedder(vectors)).persona("main")
+    me = make_engine(preset=EACH_A_ROW, embedder=FixedEmbedder(vectors)).persona("main")
     me.memories.write_many([{"content": text, "about": "everyone"} for text in [*texts, *said]])
 
     hits = me.recall("Rex barks dog", limit=10)

@@ -44,6 +44,7 @@ def test_a_space_shows_its_own_rows_beside_those_of_none(make_engine):
     assert contents(me.memories.list()) == ["Learned anywhere."]
     assert contents(me.scoped(space="lab").memories.list()) == ["Learned anywhere.", "Learned in the lab."]
     assert contents(me.scoped(space="lab").recall("learned")) == ["Learned anywhere.", "Learned in the lab."]
+    me.spaces.create("lab")
     exact = engine.persona("main", preset="statements").scoped(space="lab")
     assert exact.memories.list() == []  # statements are about somebody
     exact.memories.write("Learned by rule.", about="everyone")

@@ -3,7 +3,7 @@
 import os
 import random
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from memoranda import Policies
 from memoranda.errors import MemorandaError, MemoryNotActive, MemoryNotFound, NotAllowed, NotTheAuthor
 from memoranda.policies import DedupePolicy, FloorPolicy, VisibilityPolicy
+from memoranda.presets import PRESETS
 
 MISSING = ("abcdefgh", str(uuid.UUID(int=7 << 76)))
 
@@ -416,7 +417,8 @@ def measured(me, questions):
 
 @pytest.mark.parametrize("preset", ["standard", "journal", "ledger", "statements"])
 def test_the_scores_of_a_scope_do_not_change_when_others_write(make_engine, frozen_clock, preset):
-    engine = make_engine(clock=frozen_clock, preset=preset)
+    each_a_row = replace(PRESETS[preset], dedupe=DedupePolicy(name="none"))
+    engine = make_engine(clock=frozen_clock, preset=each_a_row)
     ana = engine.persona("main", tenant="acme", user="ana").scoped(people=["ana"])
     animals, places = ("heron", "otter", "badger"), ("river", "meadow", "orchard")
     for number in range(18):

@@ -9,14 +9,14 @@ from memoranda.policies import JobPolicy
 from memoranda.testing.openai_server import Fault, rate_limited, revoked
 
 TEXT = "The lighthouse keeper is called Ottilie."
-LIMIT = 1.5  # seconds a call may take in these tests
+LIMIT = 1.0  # seconds a call may take in these tests
 
 FAULTS = {
     "429 with retry-after": rate_limited(retry_after=0.2),
     "429": rate_limited(),
     "500": Fault(status=500),
     "503": Fault(status=503),
-    "time-out": Fault(delay=4),
+    "time-out": Fault(delay=2),
     "dripping": Fault(drip=0.05),
     "truncated": Fault(broken_off=True),
     "no JSON": Fault(body=b"<html>busy</html>"),
