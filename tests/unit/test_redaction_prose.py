@@ -143,7 +143,7 @@ http://localhost:8080/path?mail=a@b.example
 http://[::1]:8080/a@b
 see https://example.com/a:b and mail ana@example.com
 https://medium.com/@ana/why-tea-12345
-https://registry.npmjs.org/@types/node/-/node-20.1.0.tgz
+https://packages.example.org/@types/node/-/node-20.1.0.tgz
 git@github.com:ana/memoranda.git
 ssh://git@github.com/ana/memoranda.git
 pip install git+https://github.com/ana/tea.git@v1.2.3
