@@ -56,13 +56,13 @@ def share(results):
 
 @pytest.fixture
 def cases(backend):
-    return range(0, 100, 2) if backend.name == "sqlite-memory" else range(0, 100, 7)
+    return range(100) if backend.name == "sqlite-memory" else range(0, 100, 7)
 
 
 @pytest.fixture
 def slack(cases):
     """Of fifteen cases one more or less is .07."""
-    return 0.0 if len(cases) == 50 else 0.1
+    return 0.0 if len(cases) == 100 else 0.1
 
 
 # Hashed words see that two facts say the same only by the words they share, and a few of these share hardly any.
