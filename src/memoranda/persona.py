@@ -10,7 +10,8 @@ from memoranda.pipelines import recalling
 from memoranda.pipelines.context import Context, opened
 from memoranda.policies import FloorPolicy
 from memoranda.projects import Projects
-from memoranda.records import Recall, Statistics
+from memoranda.records import Recall
+from memoranda.reports import Statistics
 from memoranda.scope import Scope
 from memoranda.spaces import Spaces
 from memoranda.user_model import UserModel

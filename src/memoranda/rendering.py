@@ -2,22 +2,8 @@
 
 from datetime import datetime
 
-from memoranda.records import (
-    Calibration,
-    Diagnosis,
-    Dimension,
-    Erased,
-    Exported,
-    Forgotten,
-    Imported,
-    Kept,
-    Memory,
-    MemoryRecord,
-    Recall,
-    Source,
-    Undone,
-    Written,
-)
+from memoranda.records import Dimension, Forgotten, Kept, Memory, MemoryRecord, Recall, Source, Undone, Written
+from memoranda.reports import Calibration, Diagnosis, Erased, Exported, Imported
 
 NOTHING_FOUND = "(no memories found)"
 _EXCERPT = 120

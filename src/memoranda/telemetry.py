@@ -36,21 +36,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 from uuid import UUID
 
 from memoranda.embedders import is_remote
-from memoranda.records import (
-    Diagnosis,
-    Erased,
-    Exported,
-    Forgotten,
-    Hit,
-    Imported,
-    Kept,
-    Memory,
-    MemoryRecord,
-    Recall,
-    Statistics,
-    Undone,
-    Written,
-)
+from memoranda.records import Forgotten, Hit, Kept, Memory, MemoryRecord, Recall, Undone, Written
+from memoranda.reports import Diagnosis, Erased, Exported, Imported, Statistics
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer

@@ -162,7 +162,7 @@ def test_values_become_json():
     from datetime import UTC, date, datetime
     from uuid import UUID
 
-    from memoranda.records import Statistics
+    from memoranda.reports import Statistics
 
     document = jsonable(Statistics(memories=2, by_status={"active": 2}, first_day=date(2025, 3, 1)))
     assert (document["first_day"], document["by_status"], document["last_day"]) == ("2025-03-01", {"active": 2}, None)

@@ -12,7 +12,7 @@ from memoranda import MemoryEngine
 from memoranda.db import migrations
 from memoranda.errors import EmbedderMismatch, StoreUnavailable
 from memoranda.policies import FloorPolicy, Policies
-from memoranda.records import Diagnosis, Finding
+from memoranda.reports import Diagnosis, Finding
 from memoranda.testing import BrokenEmbedder, FixedEmbedder
 from memoranda.testing.twin import unwrap
 

@@ -10,7 +10,7 @@ from sqlalchemy import NullPool, create_engine, select, text
 
 from memoranda.db.queries import erasure
 from memoranda.errors import InvalidInput, MemorandaError, MemoryNotFound, StoreError
-from memoranda.records import Erased
+from memoranda.reports import Erased
 from memoranda.testing import unwrap
 
 SAID = "The parcel arrived with a purple zeppelin."

@@ -21,7 +21,7 @@ from memoranda import MemoryEngine
 from memoranda.archive import UnreadableArchive
 from memoranda.db.queries import jobs, moving
 from memoranda.errors import ConfigurationError, InvalidInput, StoreUnavailable
-from memoranda.records import Imported
+from memoranda.reports import Imported
 from memoranda.testing import FixedEmbedder
 from memoranda.testing.twin import unwrap
 

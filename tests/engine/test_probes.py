@@ -1,8 +1,5 @@
 """Fourteen probes of a ledger with a second user: what is stale, absent, past or another's. Then what time does."""
 
-import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -350,32 +347,6 @@ def test_only_the_author_takes_a_correction_back(nora, otto):
 
 
 # -- at once
-
-
-@pytest.fixture
-def at_once(mode):
-    """Run calls (handle, verb, *arguments) side by side, in threads or as tasks; return results and exceptions."""
-
-    def run(calls):
-        if mode == "async":
-            return asyncio.run(gathered(calls))
-        barrier = threading.Barrier(len(calls))
-
-        def one(handle, verb, *arguments):
-            barrier.wait()
-            try:
-                return getattr(handle.handle, verb)(*arguments)
-            except Exception as error:
-                return error
-
-        with ThreadPoolExecutor(len(calls)) as pool:
-            return [future.result() for future in [pool.submit(one, *call) for call in calls]]
-
-    async def gathered(calls):
-        tasks = [getattr(handle.handle, f"a{verb}")(*arguments) for handle, verb, *arguments in calls]
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    return run
 
 
 def failures(answers):

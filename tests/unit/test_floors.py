@@ -14,7 +14,7 @@ from memoranda.policies import FloorPolicy, RankingPolicy
 from memoranda.presets import PRESETS
 from memoranda.ranking import FLOORS, Floor, Measured, Scored, calibration, floors, measured_for, rank, settle
 from memoranda.ranking.calibration import Row, Trial
-from memoranda.records import Calibration
+from memoranda.reports import Calibration
 from memoranda.text import Tokenizer, join_terms, words
 
 NOW = datetime(2026, 5, 8, 12, tzinfo=UTC)

@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from memoranda.records import Hit, Memory, MemoryRecord, MemoryVersion, Recall, Source, Statistics, Written
+from memoranda.records import Hit, Memory, MemoryRecord, MemoryVersion, Recall, Source, Written
+from memoranda.reports import Statistics
 
 SECRET = "a text that no log may show"
 MOMENT = datetime(2026, 5, 8, tzinfo=UTC)

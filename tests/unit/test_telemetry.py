@@ -16,22 +16,8 @@ from hypothesis import strategies as st
 import memoranda
 from memoranda import telemetry
 from memoranda.loop_thread import LoopThread
-from memoranda.records import (
-    Erased,
-    Exported,
-    Forgotten,
-    Hit,
-    Imported,
-    Kept,
-    Memory,
-    MemoryRecord,
-    Recall,
-    Source,
-    Space,
-    Statistics,
-    Undone,
-    Written,
-)
+from memoranda.records import Forgotten, Hit, Kept, Memory, MemoryRecord, Recall, Source, Space, Undone, Written
+from memoranda.reports import Erased, Exported, Imported, Statistics
 
 MOMENT = datetime(2026, 5, 8, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)

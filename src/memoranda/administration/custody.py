@@ -9,7 +9,7 @@ from memoranda.pipelines import erasing, moving
 from memoranda.pipelines.erasing import Erasing
 from memoranda.pipelines.moving import Place
 from memoranda.protocols import Progress
-from memoranda.records import Erased, Exported, Imported
+from memoranda.reports import Erased, Exported, Imported
 
 
 class Custody(EngineParts):

@@ -10,7 +10,7 @@ from memoranda.effects import Steps, read
 from memoranda.pipelines import calibrating, diagnosing, recalling, reembedding, working
 from memoranda.pipelines.context import opened
 from memoranda.protocols import Progress
-from memoranda.records import Calibration, Diagnosis, Job
+from memoranda.reports import Calibration, Diagnosis, Job
 from memoranda.scope import Scope
 
 
@@ -62,11 +62,11 @@ class Upkeep(EngineParts):
             ConfigurationError: it gives vectors of another length, or is not the one the store was made with.
             StoreError: the database cannot be used.
         """
-        return self._runner.run(working.check(self._everything()))
+        return self._runner.run(diagnosing.check(self._everything()))
 
     async def acheck(self) -> str | None:
         """Async twin of `check`."""
-        return await self._runner.arun(working.check(self._everything()))
+        return await self._runner.arun(diagnosing.check(self._everything()))
 
     def backfill(self) -> int:
         """Have every memory of the store, whoever's, embedded that was stored without a vector.

@@ -12,7 +12,7 @@ from memoranda.cli.progress import progress
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from memoranda.records import Calibration
+    from memoranda.reports import Calibration
 
 _BAR = 24  # columns of the longest bar, so that two stand side by side in 80
 _PARTS = "▏▎▍▌▋▊▉"  # eighths of a column

@@ -7,7 +7,7 @@ from memoranda.cli.exits import DONE, NONE
 from memoranda.cli.options import Store, command, store
 
 if TYPE_CHECKING:
-    from memoranda.records import Diagnosis
+    from memoranda.reports import Diagnosis
 
 
 @command(store)

@@ -13,7 +13,7 @@ from memoranda.cli.options import Store, command, store
 from memoranda.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from memoranda.records import Erased
+    from memoranda.reports import Erased
 
 _TARGET = "Target"
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from memoranda.engine import MemoryEngine
-    from memoranda.records import Job
+    from memoranda.reports import Job
 
 _PAGE = 50
 

@@ -9,30 +9,13 @@ import typer
 
 from memoranda.cli import output
 from memoranda.cli.exits import DONE
-from memoranda.cli.options import Embedder, Json, Schema, Store, command, store
+from memoranda.cli.options import Store, command, whole_store
 from memoranda.cli.progress import progress
 
 if TYPE_CHECKING:
-    from memoranda.records import Exported, Imported
+    from memoranda.reports import Exported, Imported
 
 _STREAM = "-"
-
-Url = Annotated[
-    str | None,
-    typer.Option(
-        envvar="MEMORANDA_URL",
-        metavar="URL",
-        help="sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE; memoranda.db in this folder if left out.",
-        rich_help_panel="Store",
-    ),
-]
-
-
-def whole_store(
-    url: Url = None, embedder: Embedder = None, schema: Schema = "memoranda", as_json: Json = False
-) -> Store:
-    """Return the store that the options name, for a command that asks for nobody in particular."""
-    return store(url=url, embedder=embedder, schema=schema, as_json=as_json)
 
 
 @command(whole_store)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from memoranda.records import Hit, Memory, MemoryRecord, Recall, Source, Space, Statistics
+    from memoranda.records import Hit, Memory, MemoryRecord, Recall, Source, Space
+    from memoranda.reports import Statistics
 
 # C0 without tab and newline, DEL, C1, and the marks that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")

@@ -16,7 +16,7 @@ from memoranda.protocols import Progress
 from memoranda.ranking import Measured, floors, measured_for, rank
 from memoranda.ranking import calibration as calibrated
 from memoranda.ranking.calibration import Row, Trial
-from memoranda.records import Calibration
+from memoranda.reports import Calibration
 from memoranda.text import words
 
 LEAST_ROWS = 30

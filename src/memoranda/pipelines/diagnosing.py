@@ -8,11 +8,11 @@ from memoranda.db import migrations
 from memoranda.db.queries import diagnosis
 from memoranda.db.queries.diagnosis import Seen
 from memoranda.db.queries.moving import EMBEDDER, WORDS
-from memoranda.effects import Steps, read, write
-from memoranda.errors import ConfigurationError, PermissionMissing, StoreBusy
+from memoranda.effects import Steps, embed, read, write
+from memoranda.errors import ConfigurationError, EmbedderUnavailable, PermissionMissing, StoreBusy
 from memoranda.pipelines.context import Context, opened
 from memoranda.ranking import floors
-from memoranda.records import Diagnosis, Finding
+from memoranda.reports import Diagnosis, Finding
 from memoranda.text import Tokenizer
 
 _LARGE_LOG = 256 << 20  # bytes: a log is emptied at 16 MB, unless a reader keeps it
@@ -198,3 +198,13 @@ def _suggestions(context: Context, found: Diagnosis, unchecked: str | None) -> I
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part.isdecimal())
+
+
+def check(context: Context) -> Steps[str | None]:
+    """Embed a word, and return the store's model; None where it goes by words only."""
+    yield from opened(context)
+    if context.space.problem:
+        raise EmbedderUnavailable(context.space.problem)
+    if context.space.model is not None:
+        yield from embed(["memoranda"], "text")
+    return context.space.model

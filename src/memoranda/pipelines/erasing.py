@@ -21,7 +21,7 @@ from memoranda.effects import Steps, outside, read, wake, write
 from memoranda.errors import InvalidInput, MemorandaError, StoreBusy, StoreError
 from memoranda.ids import parse
 from memoranda.protocols import Clock
-from memoranda.records import Erased
+from memoranda.reports import Erased
 from memoranda.scope import Scope, check_name, owner_of
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from memoranda.errors import ConfigurationError, InvalidInput, StoreError, Store
 from memoranda.pipelines import erasing
 from memoranda.pipelines.context import Context, opened
 from memoranda.protocols import Progress
-from memoranda.records import Exported, Imported
+from memoranda.reports import Exported, Imported
 from memoranda.scope import check_name
 
 Place: TypeAlias = str | os.PathLike[str] | BinaryIO

@@ -7,7 +7,7 @@ vector until one of these is told to `backfill`: so open it anew, and call `back
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection
 
 from memoranda.db.queries import store, vectors
 from memoranda.db.schema import Tables
@@ -44,7 +44,7 @@ def reembed(context: Context, prune: bool, progress: Progress | None) -> Steps[i
     space.settle(made[EMBEDDER], made.get(SETTING))
     if prune:
         for owner in (yield from read(vectors.owners)):
-            yield from write(_prune, owner, model)
+            yield from write(vectors.prune, owner, model)
     return embedded
 
 
@@ -71,9 +71,3 @@ def _switch(conn: Connection, tables: Tables, model: str) -> bool:
             return False
     store.change(conn, tables, {EMBEDDER: model})
     return True
-
-
-def _prune(conn: Connection, tables: Tables, owner: tuple[str, str], model: str) -> None:
-    """Delete the vectors of one persona that other models made."""
-    v = tables.vectors
-    conn.execute(delete(v).where(v.c.tenant == owner[0], v.c.persona == owner[1], v.c.model != model))

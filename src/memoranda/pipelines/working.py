@@ -24,16 +24,6 @@ _LOOK_AGAIN = 0.05  # seconds between two looks at jobs that another worker hold
 _NEVER_ENDED = "It was begun and never ended: its process died each time, or the lease is too short for it."
 
 
-def check(context: Context) -> Steps[str | None]:
-    """Embed a word, and return the store's model; None where it goes by words only."""
-    yield from opened(context)
-    if context.space.problem:
-        raise EmbedderUnavailable(context.space.problem)
-    if context.space.model is not None:
-        yield from embed(["memoranda"], "text")
-    return context.space.model
-
-
 def work(
     context: Context,
     policy: JobPolicy,

@@ -31,6 +31,7 @@ from sqlalchemy import (
     update,
 )
 
+from memoranda.db.queries import rows
 from memoranda.db.schema import Tables
 from memoranda.db.types import Json
 from memoranda.ids import new_id
@@ -237,7 +238,7 @@ def _chosen(tables: Tables, target: Target, persona: str, until: datetime | None
     match target.kind:
         case "memory":
             named = m.c.id == target.subject if isinstance(target.subject, UUID) else m.c.short_id == target.subject
-            condition = m.c.id.in_(_chain(m, own, named)) if target.chain else named
+            condition = m.c.id.in_(rows.chain(m, own, named)) if target.chain else named
         case "user":
             condition = true() if target.whole else m.c.author == target.subject
         case "about":
@@ -246,15 +247,6 @@ def _chosen(tables: Tables, target: Target, persona: str, until: datetime | None
             condition = true()
     then = true() if until is None or target.kind == "memory" else m.c.created_at <= until
     return select(m.c.id).where(*own, condition, then).order_by(m.c.id)
-
-
-def _chain(m: Table, own: Sequence[ColumnElement[bool]], named: ColumnElement[bool]) -> Select[Any]:
-    start = select(m.c.id, m.c.superseded_by).where(*own, named)
-    older = start.cte("older", recursive=True)
-    older = older.union(select(m.c.id, m.c.superseded_by).where(*own, m.c.superseded_by == older.c.id))
-    newer = start.cte("newer", recursive=True)
-    newer = newer.union(select(m.c.id, m.c.superseded_by).where(*own, m.c.id == newer.c.superseded_by))
-    return select(union(select(older.c.id), select(newer.c.id)).subquery().c.id)
 
 
 def _chosen_of(table: Table, target: Target, until: datetime | None) -> ColumnElement[bool] | None:

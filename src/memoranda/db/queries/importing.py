@@ -18,7 +18,7 @@ from memoranda.db.schema import Tables
 from memoranda.drafts import cells, index_terms
 from memoranda.errors import StoreBusy
 from memoranda.ids import new_short_id
-from memoranda.records import Imported
+from memoranda.reports import Imported
 from memoranda.text import TERMS_VERSION, Tokenizer, join_terms
 
 _PAGE = 500  # rows written at once

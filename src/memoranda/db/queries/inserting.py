@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Connection, select
 
 from memoranda.db.queries import jobs, projects, rows, spaces
+from memoranda.db.queries.vectors import vector_row
 from memoranda.db.schema import Tables
 from memoranda.drafts import Draft, Setting, respell
 from memoranda.errors import NotAllowed, StoreError
@@ -161,17 +162,7 @@ def add_vectors(conn: Connection, tables: Tables, pairs: Sequence[tuple[Memory, 
     """Store the vectors of memories that have none of this model."""
     if not pairs or model is None:
         return
-    values = [
-        {
-            "tenant": record.tenant,
-            "persona": record.persona,
-            "kind": "memory",
-            "model": model,
-            "owner": record.id,
-            "vector": vector,
-        }
-        for record, vector in pairs
-    ]
+    values = [vector_row((record.tenant, record.persona), record.id, model, vector) for record, vector in pairs]
     tables.inserts.add(conn, tables.vectors, values)
 
 

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, or_,
 from memoranda.db.schema import Tables
 from memoranda.ids import new_id
 from memoranda.policies import JobPolicy
-from memoranda.records import Job
+from memoranda.reports import Job
 
 LONGEST_DELAY = timedelta(hours=1)
 """However long a service asks to be left alone, a job is tried again after an hour."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, select, tuple_, union
+from sqlalchemy import ColumnElement, Connection, Table, select, tuple_
 
 from memoranda.db.queries import past, rows
 from memoranda.db.queries.visibility import held, holding, narrowed, rewritten, visible
@@ -137,15 +137,12 @@ def history(conn: Connection, tables: Tables, setting: Setting, identifier: UUID
     if memory is None:
         return []
     m, own = tables.memories, (tables.memories.c.tenant == memory.tenant, tables.memories.c.persona == memory.persona)
-    start = select(m.c.id, m.c.superseded_by).where(*own, m.c.id == memory.id)
-    older = start.cte("older", recursive=True)
-    older = older.union(select(m.c.id, m.c.superseded_by).where(*own, m.c.superseded_by == older.c.id))
-    newer = start.cte("newer", recursive=True)
-    newer = newer.union(select(m.c.id, m.c.superseded_by).where(*own, m.c.id == newer.c.superseded_by))
-    chain = union(select(older.c.id), select(newer.c.id)).subquery()
     found = conn.execute(
         select(*rows.columns(m))
-        .where(visible(tables, setting.scope, setting.policies.visibility), m.c.id.in_(select(chain.c.id)))
+        .where(
+            visible(tables, setting.scope, setting.policies.visibility),
+            m.c.id.in_(rows.chain(m, own, m.c.id == memory.id)),
+        )
         .order_by(m.c.created_at, m.c.id)
     )
     return veiled(conn, tables, setting, [rows.memory(row) for row in found])

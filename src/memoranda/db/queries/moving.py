@@ -36,7 +36,7 @@ from memoranda.db.queries import store
 from memoranda.db.schema import Tables
 from memoranda.db.types import Metadata, UTCDateTime
 from memoranda.protocols import Progress
-from memoranda.records import Exported
+from memoranda.reports import Exported
 
 EMBEDDER, WORDS = "embedder", "words"
 """The settings a store is made with: they stand in the header, not among the rows."""

@@ -1,10 +1,10 @@
 """Between records and rows of the table of memories."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Row
+from sqlalchemy import ColumnElement, FromClause, Row, Select, Table, select, union
 
 from memoranda import metadata
 from memoranda.drafts import Draft
@@ -48,3 +48,13 @@ def image(record: Memory) -> Any:
 def from_image(value: Any) -> Memory:
     """Return the record that `image` was given."""
     return Memory(**metadata.decode(value))
+
+
+def chain(m: Table, own: Sequence[ColumnElement[bool]], named: ColumnElement[bool]) -> Select[Any]:
+    """Return the ids of rows, of all they replaced and of all that replaced them."""
+    start = select(m.c.id, m.c.superseded_by).where(*own, named)
+    older = start.cte("older", recursive=True)
+    older = older.union(select(m.c.id, m.c.superseded_by).where(*own, m.c.superseded_by == older.c.id))
+    newer = start.cte("newer", recursive=True)
+    newer = newer.union(select(m.c.id, m.c.superseded_by).where(*own, m.c.id == newer.c.superseded_by))
+    return select(union(select(older.c.id), select(newer.c.id)).subquery().c.id)

@@ -8,7 +8,7 @@ from memoranda.db.queries.visibility import visible
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
 from memoranda.ranking.floors import SETTING
-from memoranda.records import Statistics
+from memoranda.reports import Statistics
 
 
 def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | None) -> Statistics:

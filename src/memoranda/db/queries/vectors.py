@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, and_, delete, select
 
 from memoranda.db.schema import Tables
 from memoranda.drafts import embedded_text
@@ -72,6 +72,24 @@ def missing(
     ]
 
 
+def vector_row(owner: tuple[str, str], memory: UUID, model: str, vector: Any) -> dict[str, Any]:
+    """Return the row of a memory's vector."""
+    return {
+        "tenant": owner[0],
+        "persona": owner[1],
+        "kind": "memory",
+        "model": model,
+        "owner": memory,
+        "vector": vector,
+    }
+
+
+def prune(conn: Connection, tables: Tables, owner: tuple[str, str], model: str) -> None:
+    """Delete the vectors of one persona that other models made."""
+    v = tables.vectors
+    conn.execute(delete(v).where(v.c.tenant == owner[0], v.c.persona == owner[1], v.c.model != model))
+
+
 def fill(conn: Connection, tables: Tables, page: Sequence[Unembedded], vectors: Sequence[Any], model: str) -> int:
     """Store the vectors of memories of one persona whose texts are still the same, and return how many were."""
     if not page:
@@ -88,14 +106,7 @@ def fill(conn: Connection, tables: Tables, page: Sequence[Unembedded], vectors: 
     )
     stands = {row.id: row.updated_at for row in same}
     values = [
-        {
-            "tenant": item.tenant,
-            "persona": item.persona,
-            "kind": "memory",
-            "model": model,
-            "owner": item.id,
-            "vector": vector,
-        }
+        vector_row((item.tenant, item.persona), item.id, model, vector)
         for item, vector in zip(page, vectors, strict=True)
         if stands.get(item.id) == item.updated_at
     ]

@@ -1,0 +1,211 @@
+"""What is told of a store as a whole: numbers, jobs, and what became of work on all of it; never a memory's text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Literal
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """How much a scope holds, in numbers only."""
+
+    memories: int = 0
+    by_status: Mapping[str, int] = field(default_factory=dict, hash=False)
+    by_type: Mapping[str, int] = field(default_factory=dict, hash=False)
+    by_category: Mapping[str, int] = field(default_factory=dict, hash=False)
+    vectors: int = 0
+    """Memories, of whatever status, with a vector of the store's embedder."""
+    other_vectors: int = 0
+    """Memories whose only vectors were made by another embedder."""
+    first_day: date | None = None
+    last_day: date | None = None
+    embedder: str | None = None
+    """`name@dimensions` of the store's embedder, None for words only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Something left to be done in the background."""
+
+    tenant: str
+    persona: str
+    id: UUID
+    kind: str
+    status: Literal["waiting", "failed"]
+    """`failed`: given up, until somebody has it tried again."""
+    attempts: int
+    running: bool
+    """Whether a worker holds it at this moment."""
+    due_at: datetime
+    error: str
+    """What the last attempt failed with; empty before the first."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """The answer to an erasure: how much is gone, and whether every trace of it is."""
+
+    memories: int = 0
+    rows: int = 0
+    """Rows of all tables: the memories with their versions, sources, vectors and counts, members and spaces."""
+    dry_run: bool = False
+    """True when this is what would go, and nothing was changed."""
+    finished: int | None = None
+    """How many earlier erasures have left no trace now, where `finish_erasures` was called."""
+    pending: bool = False
+    """True when the rows are gone and traces of them may still be read from the disk."""
+    reason: str | None = None
+    """Why it is pending, and what to do."""
+    elsewhere: str | None = None
+    """Where copies may be that the engine cannot reach."""
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import erased_line
+
+        return erased_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Where questions with an answer part from those without one, measured on a store's own rows."""
+
+    embedder: str | None
+    """`name@dimensions` of the store's embedder, None for words only."""
+    questions: int
+    """How many were asked, each with the row it was made of and without it."""
+    floor: float
+    """What the best hit should have at least, 0..1: 95 % of the answers reach it, more where the two part cleanly."""
+    distance: float | None
+    """The cosine distance, 0..2, that 95 % of the answers stay within, more likewise; None without vectors."""
+    auroc: float
+    """How often an answer is surer than the best wrong hit for a question without one: 0.5 is chance, 1 always."""
+    answered: float
+    """The share of the questions with an answer that `floor` answers."""
+    absent_answered: float
+    """The share of the questions without one that it answers nevertheless."""
+    floor_before: float
+    """The floor that held until now."""
+    answered_before: float
+    absent_answered_before: float
+    answered_histogram: tuple[int, ...]
+    """Confidences of the answers, counted in 20 bins of 0.05."""
+    absent_histogram: tuple[int, ...]
+    """Confidences of the best wrong hits, in the same bins."""
+    applied: bool
+    """Whether recall uses the floor from now on, where the policy leaves it to measurement."""
+
+    def __str__(self) -> str:
+        """Return the lines that people read."""
+        from memoranda.rendering import calibration_lines
+
+        return calibration_lines(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """The answer to an export."""
+
+    rows: Mapping[str, int] = field(hash=False)
+    """How many rows of each table the file holds."""
+    sha256: str
+    """The digest in its footer."""
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import exported_line
+
+        return exported_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """The answer to an import."""
+
+    rows: Mapping[str, int] = field(hash=False)
+    """How many rows of each table were stored."""
+    already_there: Mapping[str, int] = field(hash=False)
+    """How many rows of each table were left alone, because the store has them."""
+    renamed: int = 0
+    """Memories whose short id another one has here: they got a new one."""
+    unkeyed: int = 0
+    """Memories another one here says the same as: both are kept."""
+    reindexed: int = 0
+    """Memories whose words were indexed anew, in this store's language."""
+    without_vectors: int = 0
+    """Vectors of the file that were left out."""
+    erased: int = 0
+    """Rows that had been erased here, and were erased again."""
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import imported_line
+
+        return imported_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something about a store that somebody should see to."""
+
+    name: str
+    """What it is about, in a word or two that scripts can compare."""
+    message: str
+    """What was found, in words."""
+    remedy: str
+    """What helps: a command, or what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """How it stands with a whole store, in numbers and words; no text of a memory is in it."""
+
+    database: str
+    revision: str | None
+    """Of the tables; None when there are none."""
+    head: str
+    """The revision this release needs."""
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage: Mapping[str, str | int] = field(default_factory=dict, hash=False)
+    """How the database keeps the store; sizes in bytes."""
+    size: int = 0
+    """What the store takes, in bytes."""
+    embedder: str | None = None
+    """`name@dimensions` of the store's embedder, None for words only."""
+    language: str | None = None
+    floor: float | None = None
+    """The confidence an answer needs, None where the policy asks for none."""
+    memories: int = 0
+    vectors: int = 0
+    """Vectors of the store's embedder."""
+    without_vector: int = 0
+    """Memories without a vector of the store's embedder."""
+    other_vectors: int = 0
+    """Vectors of other embedders, which no search reads."""
+    ownerless_vectors: int = 0
+    """Vectors of memories that are gone."""
+    waiting_jobs: int = 0
+    failed_jobs: int = 0
+    """Jobs that were given up."""
+    oldest: datetime | None = None
+    """When the oldest memory was stored."""
+    search: Literal["whole", "damaged", "not checked"] = "not checked"
+    """Whether the index of full text agrees with the table."""
+    vector_index: Literal["not needed", "advised", "built", "damaged"] = "not needed"
+    findings: tuple[Finding, ...] = ()
+    suggestions: tuple[str, ...] = ()
+    """What could be better, though nothing is wrong."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing has to be done."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        """Return a line a finding, or the sentence that there are none."""
+        from memoranda.rendering import diagnosis_lines
+
+        return diagnosis_lines(self)
