@@ -16,7 +16,7 @@ FAULTS = {
     "429": rate_limited(),
     "500": Fault(status=500),
     "503": Fault(status=503),
-    "time-out": Fault(delay=2),
+    "time-out": Fault(delay=120),
     "dripping": Fault(drip=0.05),
     "truncated": Fault(broken_off=True),
     "no JSON": Fault(body=b"<html>busy</html>"),
@@ -59,7 +59,7 @@ def test_neither_a_write_nor_a_recall_waits_longer_than_the_time_limit(make_engi
     assert written.created and not server.requests  # a write calls nobody
     found = me.recall("lighthouse keeper")
     assert found.degraded and [hit.memory.id for hit in found] == [written.id]
-    assert time.monotonic() - began < LIMIT + 20  # far above what a busy machine adds; unbounded it would be minutes
+    assert time.monotonic() - began < 60  # far above the limit and what a busy machine adds; unbounded it is minutes
 
 
 @pytest.mark.behaviour("W07")

@@ -11,9 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memoranda.db.queries import corrections, repeats
+from memoranda.db.queries import corrections, memories, repeats
 from memoranda.db.queries.inserting import insert, placed, require_membership, require_open_spaces
-from memoranda.db.queries.memories import find
 from memoranda.db.schema import Tables
 from memoranda.drafts import Draft, Setting
 from memoranda.errors import InvalidInput, MemoryNotActive
@@ -51,14 +50,33 @@ def add(
     """
     drafts = placed(conn, tables, drafts, setting)
     if setting.policies.dedupe.name in ("none", "key"):
-        return _inserted(conn, tables, drafts, vectors, model, setting)
+        stored = _inserted(conn, tables, drafts, vectors, model, setting)
+        return _as_seen(conn, tables, setting, drafts, stored)
     for place in sorted({Place.of(item.memory) for item in drafts}):
         _take_turns(conn, tables, setting, place)
-    stored: list[Stored] = []
+    stored = []
     for item, vector in zip(drafts, vectors, strict=True):
         found = _existing(conn, tables, item, vector, model, setting)
         stored.append(found or _inserted(conn, tables, [item], [vector], model, setting)[0])
-    return stored
+    return _as_seen(conn, tables, setting, drafts, stored)
+
+
+def _as_seen(
+    conn: Connection, tables: Tables, setting: Setting, drafts: Sequence[Draft], stored: Sequence[Stored]
+) -> list[Stored]:
+    """Return what became of drafts as the scope may see it.
+
+    A memory that was there already may be about somebody absent: of it the caller learns the id, and nothing that it
+    did not say itself.
+    """
+    known = [item.memory.id for item in stored if item.outcome != "new"]
+    seen = memories.by_ids(conn, tables, setting, known) if known else {}
+    return [
+        item
+        if item.outcome == "new" or item.memory.id in seen
+        else replace(item, memory=replace(said.memory, id=item.memory.id, short_id=item.memory.short_id), was=None)
+        for item, said in zip(stored, drafts, strict=True)
+    ]
 
 
 def keep(
@@ -148,11 +166,7 @@ def _existing(
         stored = Stored(memory=corrections.amend(conn, tables, setting, old, {"core": True}), outcome="revised")
     else:
         stored = Stored(memory=old, outcome="known")
-    if find(conn, tables, setting, old.id) is not None:
-        return stored
-    # It is about somebody absent: the caller learns its id, and nothing it did not say itself.
-    said = replace(item.memory, id=old.id, short_id=old.short_id)
-    return replace(stored, memory=said, was=None)
+    return stored
 
 
 def _kept(
