@@ -327,3 +327,34 @@ def test_the_reason_of_an_abstention_knows_what_there_was(me, frozen_clock):
     unanswered = me.recall("quarterly revenue of the bakery", as_of=then)
     assert unanswered.abstained and unanswered.reason == me.recall("quarterly revenue of the bakery").reason
     assert me.recall("kettle", as_of=then - DAY).reason == "nothing is stored here that this question may see"
+
+
+class QuestionsOnly(HashWords):
+    """Embeds what is asked, and is down for anything else."""
+
+    distinguishes_purpose = True
+
+    def embed(self, texts, purpose="text"):
+        if purpose == "text":
+            raise ConnectionError("down")
+        return super().embed(texts, purpose)
+
+    async def aembed(self, texts, purpose="text"):
+        return self.embed(texts, purpose)
+
+
+@pytest.mark.behaviour("R36")
+def test_old_words_that_cannot_be_embedded_are_found_and_the_answer_says_so(backend, make_engine, frozen_clock):
+    if backend.name == "sqlite-memory":
+        pytest.skip("not applicable: a second engine cannot open a store in memory")
+    me = make_engine(clock=frozen_clock).persona("main")
+    kept = keep(me, "The ferry is called Marlin.")
+    then = frozen_clock()
+    frozen_clock.advance(days=3)
+    keep(me, "The ferry was sold for scrap.", id=kept.id)
+
+    answer = make_engine(clock=frozen_clock, embedder=QuestionsOnly()).persona("main").recall("Marlin", as_of=then)
+
+    assert contents(answer) == ["The ferry is called Marlin."]
+    assert "rewritten" in answer.degraded
+    assert me.recall("Marlin", as_of=then).degraded is None

@@ -40,6 +40,7 @@ _NOTHING_NEAR = "no memory shares a word or a meaning with the question"
 _BELOW_FLOOR = "the nearest memory is too far from the question to be its answer"
 _NOT_AT_HAND = "the memories could not be looked up: that says nothing about what is remembered"
 _GIVES_ORDERS = "what comes near looks like orders to a model, which are not put before one"
+_BY_WORDS_THEN = "what was rewritten since is answered from words alone: {}"
 _BY_WORDS_ONLY = "answered from words alone: {}"
 
 
@@ -91,7 +92,10 @@ def recall(
     if not question.terms and question.vector is None:
         return Recall(abstained=True, reason=_NOTHING_ASKED, degraded=degraded)
     bound = settle(floor or context.policies.floor, _measured(context, question), unasked=unasked)
-    then = (yield from _then(setting, question)) if filters.as_of is not None else []
+    then: Sequence[Rewritten] = ()
+    if filters.as_of is not None:
+        then, why = yield from _then(setting, question)
+        degraded = degraded or (why and _BY_WORDS_THEN.format(why))
     answer = yield from read(_answered, question, setting, bound, wanted, then)
     if context.policies.write.track_access and answer.hits and not filters.include_inactive:
         degraded = (yield from _count(setting, answer.hits)) or degraded
@@ -123,19 +127,19 @@ def _asked(
     return question, why
 
 
-def _then(setting: Setting, question: Question) -> Steps[Sequence[Rewritten]]:
-    """Return what was rewritten since the moment asked for; words that are gone get a vector if one can be had."""
+def _then(setting: Setting, question: Question) -> Steps[tuple[Sequence[Rewritten], str | None]]:
+    """Return what was rewritten since the moment asked for, its old words with vectors, or why these have none."""
     rewritten = yield from read(past.rewritten_since, setting, question.filters)
     chosen = past.to_embed(rewritten, question, setting) if question.vector is not None else []
     if not chosen:
-        return rewritten
+        return rewritten, None
     try:
         vectors = yield from embed([item.text for item in chosen], "text")
     except (EmbedderUnavailable, ConfigurationError) as error:
-        _log.warning("what was rewritten is asked by words alone: %s", error)
-        return rewritten
+        return rewritten, str(error)
     made = {item.memory.id: vector for item, vector in zip(chosen, vectors, strict=True)}
-    return [replace(item, vector=made[item.memory.id]) if item.memory.id in made else item for item in rewritten]
+    with_vectors = [replace(x, vector=made[x.memory.id]) if x.memory.id in made else x for x in rewritten]
+    return with_vectors, None
 
 
 def _proposing(policy: RankingPolicy, limit: int) -> RankingPolicy:
