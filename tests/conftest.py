@@ -18,25 +18,32 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(os.environ.get("MEMORANDA_TEST_PROFILE", "default"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line("markers", "in_turn: each set of parameters in one combination, and all six one by one")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run each test on every database and in both modes, but not in every combination of the two.
 
     The body of a test is one, and so is the code behind both modes: of six combinations three tell the same, chosen by
-    the test's name so that all six are in use. `MEMORANDA_TEST_MATRIX=full` runs them all, `thin` one of the three.
+    the test's name so that all six are in use. Where many sets of parameters are alike, the marker `in_turn` goes
+    further. `MEMORANDA_TEST_MATRIX=full` runs all combinations, `thin` one of the three.
     """
     matrix = os.environ.get("MEMORANDA_TEST_MATRIX", "")
     if matrix == "full":
         return
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
+    sets: dict[str, list[str]] = {}
     for item in items:
-        (kept if _is_wanted(item, thin=matrix == "thin") else left).append(item)
+        (kept if _is_wanted(item, sets, thin=matrix == "thin") else left).append(item)
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = kept
 
 
-def _is_wanted(item: pytest.Item, *, thin: bool) -> bool:
+def _is_wanted(item: pytest.Item, sets: dict[str, list[str]], *, thin: bool) -> bool:
     callspec = getattr(item, "callspec", None)
     parameters = callspec.params if callspec else {}
     backend, mode = parameters.get("backend"), parameters.get("mode")
@@ -44,7 +51,13 @@ def _is_wanted(item: pytest.Item, *, thin: bool) -> bool:
         return True
     rest = callspec.id.replace(backend, "").replace(mode, "")
     # One of the six ways to have both modes among the three databases: the bits of 1..6.
-    number = crc32(f"{item.path.name}:{getattr(item, 'originalname', '')}:{rest}".encode())
+    name = f"{item.path.name}:{getattr(item, 'originalname', '')}"
+    if item.get_closest_marker("in_turn"):
+        seen = sets.setdefault(name, [])
+        if rest not in seen:
+            seen.append(rest)
+        return (seen.index(rest) + crc32(name.encode())) % 6 == 2 * BACKENDS.index(backend) + MODES.index(mode)
+    number = crc32(f"{name}:{rest}".encode())
     if thin and BACKENDS.index(backend) != number // 6 % 3:
         return False
     choice = 1 + number % 6

@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from memoranda.cli.app import app
@@ -22,6 +24,10 @@ def _environment() -> dict[str, str]:
     }
 
 
+# Typer builds all commands anew for each call, which costs more than most of them do.
+_built = cache(typer.main.get_command)
+
+
 @pytest.fixture
 def clean_environment(monkeypatch):
     for name in [name for name in os.environ if name.startswith("MEMORANDA_")]:
@@ -34,6 +40,7 @@ def clean_environment(monkeypatch):
 def run(clean_environment, tmp_path, monkeypatch) -> Callable[..., Any]:
     """Run a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("typer.testing._get_command", _built)
 
     def invoke(*words: str, input: str | bytes | None = None, **environment: str) -> Any:
         return CliRunner().invoke(

@@ -1,7 +1,11 @@
 """A batch may be of any size: databases that take so many parameters in a statement must not show."""
 
+import sqlite3
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+
+from sqlalchemy import Engine, event
 
 from memoranda.db.database import Database
 from memoranda.db.dialects.base import EngineOptions
@@ -38,10 +42,26 @@ def drafts(count):
     return made
 
 
-# Above the most parameters of a statement on SQLite, 32,766; on Postgres, which takes 65,535, this would last a minute.
+LIMIT = 999  # what SQLite took before it was 32,766; against the 65,535 of Postgres this would last a minute
+
+
+@contextmanager
+def limited():
+    """Let SQLite take few parameters a statement."""
+
+    def limit(connection, _):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, LIMIT)
+
+    event.listen(Engine, "connect", limit)
+    yield
+    event.remove(Engine, "connect", limit)
+
+
 def test_more_known_rows_than_a_statement_takes_parameters_are_found_again():
-    count = 33_000
-    database = Database("sqlite://", schema="memoranda", options=EngineOptions())
+    count = LIMIT + 100
+    with limited():
+        database = Database("sqlite://", schema="memoranda", options=EngineOptions())
+        database.setup()
     empty = [None] * (count + 1)
 
     first = database.run(inserting.insert, drafts(count), empty[:count], None, SETTING)

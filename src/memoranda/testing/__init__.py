@@ -5,7 +5,13 @@ with `pytest_plugins = ["memoranda.testing.plugin"]`.
 """
 
 from memoranda.testing.clocks import FrozenClock
-from memoranda.testing.embedders import BrokenEmbedder, CountingEmbedder, DeferredEmbedder, FixedEmbedder
+from memoranda.testing.embedders import (
+    BrokenEmbedder,
+    CountingEmbedder,
+    DeferredEmbedder,
+    FixedEmbedder,
+    HashedEmbedder,
+)
 from memoranda.testing.models import ModelCall, ScriptedModel
 from memoranda.testing.network import NetworkClosed, NetworkGuard
 from memoranda.testing.twin import Twin, is_handle, unwrap
@@ -16,6 +22,7 @@ __all__ = [
     "DeferredEmbedder",
     "FixedEmbedder",
     "FrozenClock",
+    "HashedEmbedder",
     "ModelCall",
     "NetworkClosed",
     "NetworkGuard",

@@ -1,6 +1,7 @@
-"""Embedders for tests: one that fails, one that knows a few texts, one that counts."""
+"""Embedders for tests: one that fails, one that knows a few texts, one of any size, one that counts."""
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class FixedEmbedder:
     [[0.0, 1.0]]
     """
 
+    local = True
+
     def __init__(self, vectors: Mapping[str, Sequence[float]], *, name: str = "test/fixed") -> None:
         sizes = {len(vector) for vector in vectors.values()}
         if len(sizes) != 1:
@@ -57,12 +60,43 @@ class FixedEmbedder:
         return self.embed(texts, purpose)
 
 
+class HashedEmbedder:
+    """Embed by the words of a text, in any number of dimensions: for stores that move from one size to another."""
+
+    local = True
+    distinguishes_purpose = False
+
+    def __init__(self, dimensions: int, *, name: str = "test/hashed") -> None:
+        self.name = name
+        self.dimensions = dimensions
+
+    def embed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Return vectors of length one; each word adds to four of the numbers."""
+        import numpy as np
+
+        from memoranda.text import words
+
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            for word in words(text):
+                digest = blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+                for number in np.frombuffer(digest, "<u4"):
+                    vector[number % self.dimensions] += 1 if number >> 31 else -1
+            vector /= np.linalg.norm(vector) or 1
+        return vectors
+
+    async def aembed(self, texts: Sequence[str], purpose: "Purpose") -> "Vectors":
+        """Async twin of `embed`."""
+        return self.embed(texts, purpose)
+
+
 class CountingEmbedder:
     """Pass everything to another embedder and keep the texts of each call, oldest first, in `calls`."""
 
     def __init__(self, embedder: "Embedder") -> None:
         self.name = embedder.name
         self.dimensions = embedder.dimensions
+        self.local = bool(getattr(embedder, "local", False))
         self.calls: list[tuple[str, ...]] = []
         self._embedder = embedder
 
@@ -94,6 +128,7 @@ class DeferredEmbedder:
         self.name = embedder.name
         self.dimensions = embedder.dimensions
         self.distinguishes_purpose = bool(getattr(embedder, "distinguishes_purpose", True))
+        self.local = bool(getattr(embedder, "local", False))
         self.errors = list(errors)
         self.calls = 0
         self._embedder = embedder

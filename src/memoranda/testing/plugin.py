@@ -7,6 +7,7 @@ and a test that skips for a reason not starting with "not applicable:" has faile
 | --- | --- |
 | `engine`, `me`, `make_engine` | a wrapped engine, its persona "main", the factory: every `backend` in every `mode` |
 | `backend` | "sqlite-memory", "sqlite-file", "postgres": `.name`, `.url`, `.is_postgres` |
+| `empty_store` | a SQLite store without rows: `.copy_to(file)` is faster than making another |
 | `mode`, `twin` | "sync", "async"; `twin(handle)` wraps any handle for it |
 | `postgres_url` | a Postgres database with our schema and empty tables, one a worker |
 | `blank_postgres_url` | a database of its own with nothing but the `vector` extension |
@@ -33,6 +34,7 @@ import pytest
 from memoranda.testing.clocks import FrozenClock
 from memoranda.testing.network import NetworkGuard
 from memoranda.testing.postgres import URL_VARIABLE, PostgresServer, new_folder, temporary_server
+from memoranda.testing.shortcuts import EmptyStore, keep_garbage_collection_short, shared_statements
 from memoranda.testing.twin import Loop, Mode, Twin
 
 PGBOUNCER_VARIABLE = "MEMORANDA_TEST_PGBOUNCER_URL"
@@ -51,6 +53,7 @@ _IN_WORKER = "memoranda_run_folder"
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers and agree on the folder that the workers of this run share."""
     config.addinivalue_line("markers", "behaviour(*ids): the behaviours that the test proves, four at most")
+    config.addinivalue_line("markers", "blank: the SQLite databases of `backend` begin without our tables")
     config.addinivalue_line("markers", "postgres: runs on Postgres (set by the plugin)")
     config.addinivalue_line("markers", f"pgbouncer: needs a pooler; runs where {PGBOUNCER_VARIABLE} is set")
     worker = getattr(config, "workerinput", None)
@@ -83,6 +86,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if left_out:
             config.hook.pytest_deselected(items=left_out)
             items[:] = [item for item in items if not item.get_closest_marker("pgbouncer")]
+
+
+def pytest_collection_finish() -> None:
+    """Take the tests themselves out of what is looked through for garbage."""
+    keep_garbage_collection_short()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_statements() -> Iterator[None]:
+    with shared_statements():
+        yield
 
 
 # -- a skip nobody expected is a failure
@@ -187,8 +201,9 @@ def postgres_url(_worker_database: str) -> str:
         # A connection that a test left in a transaction would block this for ever.
         connection.execute("set lock_timeout = '10s'")
         rows = connection.execute(
-            "select format('%%I.%%I', schemaname, tablename) from pg_tables"
-            " where schemaname = %s and tablename <> all(%s)",
+            # A table without a page has had no row since it was truncated: most are left alone, and truncating is slow.
+            "select oid::regclass::text from pg_class where relkind = 'r' and relnamespace = to_regnamespace(%s)"
+            " and relname <> all(%s) and pg_relation_size(oid) > 0",
             (SCHEMA, list(KEPT_TABLES)),
         )
         if tables := ", ".join(name for (name,) in rows):
@@ -272,16 +287,28 @@ class Backend:
         return self.name == "postgres"
 
 
+@pytest.fixture(scope="session")
+def empty_store() -> Iterator[EmptyStore]:
+    """A SQLite store without rows, to be copied."""
+    store = EmptyStore()
+    yield store
+    store.close()
+
+
 @pytest.fixture(params=["sqlite-memory", "sqlite-file", "postgres"])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    """Each database in turn, empty."""
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres_url")
-    elif request.param == "sqlite-file":
-        url = f"sqlite:///{request.getfixturevalue('tmp_path') / 'memory.db'}"
+def backend(request: pytest.FixtureRequest, empty_store: EmptyStore) -> Iterator[Backend]:
+    """Each database in turn, with our tables and no rows; with the marker `blank` SQLite has no tables either."""
+    name, blank = request.param, request.node.get_closest_marker("blank")
+    if name == "postgres":
+        yield Backend(name, request.getfixturevalue("postgres_url"))
+    elif name == "sqlite-file":
+        file = request.getfixturevalue("tmp_path") / "memory.db"
+        if not blank:
+            empty_store.copy_to(file)
+        yield Backend(name, f"sqlite:///{file}")
     else:
-        url = "sqlite:///:memory:"
-    return Backend(request.param, url)
+        with contextlib.nullcontext() if blank else empty_store.in_memory():
+            yield Backend(name, "sqlite:///:memory:")
 
 
 @pytest.fixture(params=["sync", "async"])
