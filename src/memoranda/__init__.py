@@ -11,15 +11,17 @@ if TYPE_CHECKING:
     from memoranda.errors import MemorandaError
     from memoranda.persona import Persona
     from memoranda.policies import Policies
-    from memoranda.records import Hit, Memory, MemoryRecord, Recall, Written
+    from memoranda.records import Hit, KnowledgeHit, Memory, MemoryHit, MemoryRecord, Recall, Written
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Hit",
+    "KnowledgeHit",
     "MemorandaError",
     "Memory",
     "MemoryEngine",
+    "MemoryHit",
     "MemoryRecord",
     "Persona",
     "Policies",
@@ -30,9 +32,11 @@ __all__ = [
 
 _HOMES = {
     "Hit": "records",
+    "KnowledgeHit": "records",
     "MemorandaError": "errors",
     "Memory": "records",
     "MemoryEngine": "engine",
+    "MemoryHit": "records",
     "MemoryRecord": "records",
     "Persona": "persona",
     "Policies": "policies",

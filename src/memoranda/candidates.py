@@ -29,17 +29,19 @@ class Query:
     """Their mean number of indexed terms."""
     document_frequency: tuple[int, ...] = ()
     """For each of `terms`, in how many of these rows it occurs."""
+    timeless: bool = False
+    """Whether age and importance count for nothing among these rows, as in documents."""
 
 
 # Not frozen: there are hundreds a question, and freezing doubles what one costs. No repr: it would show texts.
 @dataclass(slots=True, kw_only=True, repr=False)
 class Candidate:
-    """One row that one of the legs proposed, or that stands beside one in the same session."""
+    """One row that one of the legs proposed, or that stands beside one in the same container."""
 
     id: UUID
     content: str
     category_terms: str
-    """Encoded terms of the category, in the format of `memoranda.text.join_terms`."""
+    """Encoded terms of the category, of a chunk its source, in the format of `memoranda.text.join_terms`."""
     content_terms: str
     """Encoded terms of title and content, in the same format."""
     length: int
@@ -51,14 +53,14 @@ class Candidate:
     dense_rank: int | None
     """Place in the vector leg, from 1; ties share a place; None when it was not among the nearest."""
     importance: int
-    """1..10, higher matters more."""
+    """1..10, higher matters more; 0 among rows that have none."""
     created_at: datetime
     """When the row was stored."""
     happened_at: datetime
     """When it happened, if that is known, else when it was stored."""
     session: str
-    """The container the row belongs to; empty for none."""
+    """The container the row belongs to, a session, a document or a conversation; empty for none."""
     position: int | None
-    """The row's place in its session."""
+    """The row's place in it."""
     proposed: bool = True
     """False for a row that is only here as a neighbour: it lends its evidence, and may be ranked like any other."""

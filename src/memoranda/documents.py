@@ -123,6 +123,15 @@ def read_document(
     return Document(source=source, text=text, media_type=media_type or "text/plain", metadata=metadata)
 
 
+def located(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> Path:
+    """Return where a file or a folder really is, links followed.
+
+    Raises:
+        UnreadableDocument: it is outside the root, or there is none.
+    """
+    return _located(path, root)[0]
+
+
 def walk(folder: str | os.PathLike[str], pattern: str | None = None, *, largest: int = LARGEST_FILE) -> Walk:
     """Find the files of a folder and its folders that `read_document` reads; nothing hidden, and no link is followed.
 

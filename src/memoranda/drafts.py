@@ -4,11 +4,11 @@ Pure: the clock's reading and everything else that varies comes in as an argumen
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
 from hashlib import sha256
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, TypeVar, cast
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -22,6 +22,8 @@ from memoranda.records import Audience, Memory, Source, SourceType
 from memoranda.redaction import redact, redact_value
 from memoranda.scope import Scope, author_cell, check_project, project_cell
 from memoranda.text import Tokenizer, clean, join_terms
+
+F = TypeVar("F")
 
 CONTENT_LIMIT = 10_000_000
 """The most characters a memory may have; recall reads the first 16,000 words of it."""
@@ -92,6 +94,16 @@ class Setting:
     """Whether what cannot be done at once is left for later."""
 
 
+class Owner(NamedTuple):
+    """Who wrote a row, and whom it is shared with."""
+
+    tenant: str
+    persona: str
+    author: str
+    audience: Audience
+    project: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # its terms are the words of the text
 class Draft:
     """A memory as it is about to be stored, with its provenance and its index terms."""
@@ -121,6 +133,11 @@ def embedded_text(content: str, title: str | None) -> str:
     return f"{title}\n{content}" if title else content
 
 
+def embedded_chunk(content: str, headings: Sequence[str]) -> str:
+    """Return the text that stands for a chunk of a document: below those of its headings that it does not hold."""
+    return "\n".join((*(heading for heading in headings if heading not in content), content))
+
+
 def hidden(text: str, policies: Policies) -> str:
     """Return a text without its secrets, where the policy takes them out."""
     return redact(text) if text and policies.redaction.enabled else text
@@ -145,8 +162,18 @@ def check(content: object, fields: Mapping[str, Any], *, index: int | None = Non
         )
     if not fields:
         return text, {}
+    return text, validated(_FIELDS, fields, "a memory", index=index)
+
+
+def validated(fields_of: TypeAdapter[F], fields: Mapping[str, Any], noun: str, *, index: int | None = None) -> F:
+    """Return the parsed fields of something, their strings and metadata as they come back from the database.
+
+    Raises:
+        InvalidInput: one is unknown, of the wrong kind or out of range; names it, and the row of a batch.
+    """
     try:
-        parsed = _FIELDS.validate_python({k: v if k == "metadata" else _cleaned(v) for k, v in fields.items()})
+        given = {name: value if name == "metadata" else _cleaned(value) for name, value in fields.items()}
+        parsed = cast("dict[str, Any]", fields_of.validate_python(given))
         if "metadata" in parsed:
             # What is kept is what comes back from the database: cleaned, and independent of the caller's mapping.
             parsed["metadata"] = metadata.decode(metadata.encode(parsed["metadata"]))
@@ -156,14 +183,14 @@ def check(content: object, fields: Mapping[str, Any], *, index: int | None = Non
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         name = ".".join(str(part) for part in first["loc"]) or "fields"
         message = (
-            "is not a field of a memory"
+            f"is not a field of {noun}"
             if first["type"] == "extra_forbidden"
             else first["msg"].removeprefix("Value error, ")
         )
         raise InvalidInput(redact(f"{name}: {message}"), field=redact(name), index=index) from None
     except InvalidInput as error:
         raise InvalidInput(redact(str(error)), field=error.field, index=index) from None
-    return text, parsed
+    return cast(F, parsed)
 
 
 def _cleaned(value: Any) -> Any:
@@ -196,14 +223,8 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
     event_time, valid_from, valid_to = moment("event_time"), moment("valid_from"), moment("valid_to")
     if valid_from and valid_to and valid_to < valid_from:
         raise InvalidInput("valid_to lies before valid_from", field="valid_to", index=index)
-    named = fields.get("project")
-    project = (scope.project if named is None else named) or ""
     kind = fields.get("type", policies.write.type)
-    if hide(project) != project:
-        raise InvalidInput("project looks like a secret: give the project a name", field="project", index=index)
-    audience = fields.get("audience") or _audience(policies, kind, project)
-    if audience == "project" and not project:
-        raise InvalidInput("audience 'project' needs a project", field="audience", index=index)
+    owner = owner_of(fields.get("project"), fields.get("audience"), kind, setting, index=index)
     if policies.visibility.about == "required":
         require_about(fields, index)
     given = fields.get("metadata", {})
@@ -224,11 +245,11 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
         event_time=event_time,
         valid_from=valid_from,
         valid_to=valid_to,
-        tenant=scope.tenant,
-        persona=scope.persona,
-        author=scope.author,
-        audience=audience,
-        project=project,
+        tenant=owner.tenant,
+        persona=owner.persona,
+        author=owner.author,
+        audience=owner.audience,
+        project=owner.project,
         space=scope.space or "",
         about=hide(fields.get("about") or ""),
         session=hide(fields.get("session") or ""),
@@ -260,6 +281,24 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
     )
 
 
+def owner_of(
+    project: str | None, audience: Audience | None, kind: MemoryType, setting: Setting, *, index: int | None = None
+) -> Owner:
+    """Return who writes a row, and whom it is shared with: as the caller says, else as scope and policy do.
+
+    Raises:
+        InvalidInput: it is to be shared with a project that is not named, or the project's name looks like a secret.
+    """
+    scope, policies = setting.scope, setting.policies
+    project = (scope.project if project is None else project) or ""
+    if hidden(project, policies) != project:
+        raise InvalidInput("project looks like a secret: give the project a name", field="project", index=index)
+    audience = audience or _audience(policies, kind, project)
+    if audience == "project" and not project:
+        raise InvalidInput("audience 'project' needs a project", field="audience", index=index)
+    return Owner(scope.tenant, scope.persona, scope.author, audience, project)
+
+
 def require_about(fields: MemoryFields, index: int | None = None) -> None:
     """Refuse a statement that is about nobody.
 
@@ -286,6 +325,13 @@ def index_terms(memory: Memory, tokenizer: Tokenizer) -> tuple[str, str, int]:
     return category, content, len(category.split()) + len(content.split())
 
 
+def chunk_terms(source: str, content: str, headings: Sequence[str], tokenizer: Tokenizer) -> tuple[str, str, int]:
+    """Return the index terms of a chunk's document and of its text, in the format of `join_terms`, and how many."""
+    category = join_terms(tokenizer.terms(source))
+    content = join_terms(tokenizer.terms(embedded_chunk(content, headings)))
+    return category, content, len(category.split()) + len(content.split())
+
+
 def respell(draft: Draft, project: str) -> Draft:
     """Return the draft with another spelling of its project."""
     memory = replace(draft.memory, project=project)
@@ -293,11 +339,11 @@ def respell(draft: Draft, project: str) -> Draft:
     return replace(draft, memory=memory, cells=join_terms(cells(memory)), dedupe_key=key)
 
 
-def cells(memory: Memory) -> list[str]:
-    """Return the index terms that say who may see a memory."""
-    found = [author_cell(memory.tenant, memory.persona, memory.author)]
-    if memory.audience == "project":
-        found.append(project_cell(memory.tenant, memory.persona, memory.project))
+def cells(row: Memory | Owner) -> list[str]:
+    """Return the index terms that say who may see a row."""
+    found = [author_cell(row.tenant, row.persona, row.author)]
+    if row.audience == "project":
+        found.append(project_cell(row.tenant, row.persona, row.project))
     return found
 
 

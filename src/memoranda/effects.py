@@ -18,7 +18,7 @@ from memoranda.db.database import Database
 from memoranda.db.schema import Tables
 from memoranda.embedders.space import VectorSpace
 from memoranda.models.checked import CheckedModel
-from memoranda.protocols import Completion, LanguageModel, PromptMessage, Purpose
+from memoranda.protocols import Completion, PromptMessage, Purpose
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,10 +65,11 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """Turn texts into vectors."""
+    """Turn texts into vectors, within a time limit if there is one, in seconds."""
 
     texts: Sequence[str] = field(repr=False)
     purpose: Purpose
+    limit: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Complete:
     messages: Sequence[PromptMessage] = field(repr=False)
     schema: Mapping[str, Any] | None = field(repr=False)
     max_tokens: int | None
+    model: CheckedModel | None = None
+    """Another model than the engine's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +134,26 @@ def pause(seconds: float) -> Steps[None]:
     yield Pause(seconds)
 
 
-def embed(texts: Sequence[str], purpose: Purpose) -> "Steps[VectorList]":
-    """Ask for texts to be embedded, and return their vectors in order."""
-    return cast("VectorList", (yield Embed(texts, purpose)))
+def embed(texts: Sequence[str], purpose: Purpose, limit: float | None = None) -> "Steps[VectorList]":
+    """Ask for texts to be embedded, and return their vectors in order.
+
+    `EmbedderUnavailable` is thrown where none come, or none within `limit` seconds.
+    """
+    return cast("VectorList", (yield Embed(texts, purpose, limit)))
 
 
 def complete(
-    messages: Sequence[PromptMessage], *, schema: Mapping[str, Any] | None = None, max_tokens: int | None = None
+    messages: Sequence[PromptMessage],
+    *,
+    schema: Mapping[str, Any] | None = None,
+    max_tokens: int | None = None,
+    model: CheckedModel | None = None,
 ) -> Steps[Completion]:
-    """Ask the language model, and return its answer; `ModelUnavailable` is thrown where it gives none."""
-    return cast(Completion, (yield Complete(messages, schema, max_tokens)))
+    """Ask a language model, the engine's unless another is named, and return its answer.
+
+    `ModelUnavailable` is thrown where it gives none.
+    """
+    return cast(Completion, (yield Complete(messages, schema, max_tokens, model)))
 
 
 def compute(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
@@ -158,11 +171,11 @@ def apart(steps: Steps[T], attributes: telemetry.Attributes) -> Steps[T]:
 class Runner:
     """Performs the effects of pipelines."""
 
-    def __init__(self, database: Database, space: VectorSpace, model: LanguageModel | None = None) -> None:
+    def __init__(self, database: Database, space: VectorSpace, model: CheckedModel | None = None) -> None:
         """Keep what performs the effects."""
         self._database = database
         self._space = space
-        self._model = CheckedModel(model)
+        self._model = model or CheckedModel(None)
         self.background: Background | None = None
 
     def run(self, steps: Steps[T], attributes: telemetry.Attributes | None = None) -> T:
@@ -223,12 +236,12 @@ class Runner:
                     self.run(steps)
             case Pause(seconds):
                 time.sleep(seconds)
-            case Embed(texts, purpose):
+            case Embed(texts, purpose, limit):
                 embedder = self._space.embedder
                 with telemetry.embedding(embedder, len(texts), purpose):
-                    return embedder.embed(texts, purpose)
-            case Complete(messages, schema, max_tokens):
-                return self._model.complete(messages, schema=schema, max_tokens=max_tokens)
+                    return embedder.embed(texts, purpose, limit)
+            case Complete(messages, schema, max_tokens, model):
+                return (model or self._model).complete(messages, schema=schema, max_tokens=max_tokens)
             case Compute(fn, args):
                 return fn(*args)
             case Apart(part, attributes):
@@ -247,12 +260,12 @@ class Runner:
                     await self.arun(steps)
             case Pause(seconds):
                 await asyncio.sleep(seconds)
-            case Embed(texts, purpose):
+            case Embed(texts, purpose, limit):
                 embedder = self._space.embedder
                 with telemetry.embedding(embedder, len(texts), purpose):
-                    return await embedder.aembed(texts, purpose)
-            case Complete(messages, schema, max_tokens):
-                return await self._model.acomplete(messages, schema=schema, max_tokens=max_tokens)
+                    return await embedder.aembed(texts, purpose, limit)
+            case Complete(messages, schema, max_tokens, model):
+                return await (model or self._model).acomplete(messages, schema=schema, max_tokens=max_tokens)
             case Compute(fn, args):
                 return await asyncio.to_thread(fn, *args)
             case Apart(part, attributes):

@@ -18,11 +18,13 @@ from memoranda.effects import Runner
 from memoranda.embedders.space import VectorSpace
 from memoranda.errors import ConfigurationError
 from memoranda.jobs import Background, BackgroundMode
+from memoranda.models import resolve_model
+from memoranda.models.checked import CheckedModel
 from memoranda.persona import Persona
 from memoranda.pipelines import erasing
 from memoranda.policies import JobPolicy, Policies
 from memoranda.presets import resolve
-from memoranda.protocols import Embedder
+from memoranda.protocols import Embedder, LanguageModel
 from memoranda.scope import Scope
 from memoranda.text import Tokenizer
 
@@ -49,6 +51,9 @@ class MemoryEngine(Upkeep, Custody):
             `openai/MODEL[@DIMENSIONS]` (of the service that `OPENAI_BASE_URL` and `OPENAI_API_KEY` name), `none`, or an
             object with the methods of `Embedder`. When left out `MEMORANDA_EMBEDDER`, else what the store was made
             with, unless that sends texts out: such a one is always named.
+        model: The language model that extracts, reviews and summarises: `openai/MODEL`, `ollama/MODEL`, `command`,
+            `none`, or an object with the methods of `LanguageModel`. When left out what `MEMORANDA_LLM_BACKEND` and its
+            companions name, else none: everything but these three works without.
         timezone: The user's own, by its IANA name: it decides the `day` of a memory, and how a moment without an offset
             is read.
         language: The language words are stemmed in.
@@ -75,6 +80,7 @@ class MemoryEngine(Upkeep, Custody):
         *,
         preset: str | Policies = "standard",
         embedder: str | Embedder | None = None,
+        model: str | LanguageModel | None = None,
         timezone: str = "UTC",
         language: str = "english",
         schema: str = "memoranda",
@@ -106,7 +112,8 @@ class MemoryEngine(Upkeep, Custody):
             schema=schema,
             options=EngineOptions(synchronous=synchronous, pool_size=pool_size, timeout=timeout),
         )
-        self._runner = Runner(self._database, self._space)
+        self._model = CheckedModel(resolve_model(model))
+        self._runner = Runner(self._database, self._space, self._model)
         self._leaves_jobs = background != "off"
         self._background = self._runner.background = Background(
             background, self._runner, self._everything, job_policy or JobPolicy()

@@ -10,6 +10,7 @@ import re
 import secrets
 import unicodedata
 from functools import lru_cache
+from hashlib import sha256
 
 from memoranda.characters import EMOJI
 from memoranda.errors import InvalidInput
@@ -21,6 +22,8 @@ CUT = "[cut here: the rest did not fit]"
 
 _KIND = re.compile("[a-z](?:[a-z-]{0,30}[a-z])?")
 _NONCE = re.compile("[0-9a-f]{8}")
+
+_BRACES = str.maketrans("{}", "\uff5b\uff5d")
 
 # -- characters that become spaces
 
@@ -80,6 +83,16 @@ _TAG = re.compile(f"<(?={_NAME})|\u2039(?={_NAME} *+-)")
 def new_nonce() -> str:
     """Return eight random hexadecimal digits (32 bits) for one block."""
     return secrets.token_hex(4)
+
+
+def steady_nonce(kind: str, body: str) -> str:
+    """Return the nonce of a block that is rendered anew on every turn: the same text keeps its bytes.
+
+    A provider's cache ends at the first byte that changes, so that a nonce by chance would cost all that stands behind
+    the block. Who writes a text can know this nonce; there is nothing to be done with it, for `defang` leaves no tag
+    with any nonce in a body.
+    """
+    return sha256(f"{kind}\x1f{body}".encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def fence(kind: str, body: str, *, nonce: str, limit: int | None = None, header: str = "") -> str:
@@ -145,6 +158,15 @@ def defang(text: str) -> str:
                 characters[place] = "["
             text = "".join(characters)
     return _HIDDEN.sub(_seen, text) if _MAYBE_HIDDEN.search(text) else text
+
+
+def without_braces(text: str) -> str:
+    """Return the text with the full-width braces in place of those of ASCII: no template finds a field in it.
+
+    It changes one character for one, and nothing when done again. Doubling them, as `str.format` wants it, would do
+    for one kind of template only, and be seen wherever the text does not go through one.
+    """
+    return text.translate(_BRACES)
 
 
 def _seen(match: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from memoranda.errors import InvalidInput
 from memoranda.moments import Day, Moment, in_utc
 from memoranda.policies import MemoryType
-from memoranda.records import Memory
+from memoranda.records import Memory, RecallKind
 from memoranda.scope import project_key
 from memoranda.text import clean
 
@@ -38,7 +38,19 @@ class FilterFields(TypedDict, total=False):
     include_inactive: bool
 
 
+@with_config(ConfigDict(extra="forbid"))
+class RecallFields(FilterFields, total=False):
+    """How a recall is narrowed: as `FilterFields` say, and by `sources`, which keeps the documents of these names.
+
+    A kind that has nothing a filter could look at is not asked: memories have no source; knowledge has no date, type,
+    category or past.
+    """
+
+    sources: Annotated[tuple[str, ...] | None, BeforeValidator(_many)]
+
+
 _FIELDS: TypeAdapter[FilterFields] = TypeAdapter(FilterFields)
+_RECALL_FIELDS: TypeAdapter[RecallFields] = TypeAdapter(RecallFields)
 
 
 class Place(NamedTuple):
@@ -63,6 +75,7 @@ class Filters:
     day: date | None = None
     types: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     project: str | None = None
     as_of: datetime | None = None
     include_inactive: bool = False
@@ -74,14 +87,47 @@ class Filters:
     """Where the row must stand; None for anywhere the scope sees."""
 
 
-def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None) -> Filters:
-    """Return the filters a caller gave; the scope's own project is the default.
+KINDS: tuple[RecallKind, ...] = ("memory", "knowledge")
+"""What a recall asks."""
+
+
+def asked(kinds: Iterable[str] | None, filters: Filters) -> list[RecallKind]:
+    """Return what a recall asks: what the caller named, without what has nothing that a filter could look at.
+
+    Raises:
+        InvalidInput: a kind is unknown, or no kind is left.
+    """
+    named = KINDS if kinds is None else (kinds,) if isinstance(kinds, str) else kinds
+    wanted = list(named) if isinstance(named, Iterable) else []
+    if not wanted or any(kind not in KINDS for kind in wanted):
+        raise InvalidInput(f"kinds must be some of {', '.join(KINDS)}", field="kinds")
+    named_filters: dict[str, dict[str, Any]] = {
+        "knowledge": {"sources": filters.sources},
+        "memory": {
+            "date": filters.day,
+            "types": filters.types,
+            "categories": filters.categories,
+            "as_of": filters.as_of,
+        },
+    }
+    given = {kind: [name for name, value in own.items() if value] for kind, own in named_filters.items()}
+    chosen = [kind for kind in KINDS if kind in wanted and not any(given[other] for other in KINDS if other != kind)]
+    if not chosen:
+        names = [name for found in given.values() for name in found]
+        raise InvalidInput(f"{' and '.join(names)}: nothing that is asked has it", field=names[0])
+    return chosen
+
+
+def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None, recall: bool = False) -> Filters:
+    """Return the filters a caller gave, of a recall or of a list; the scope's own project is the default.
 
     Raises:
         InvalidInput: a filter is unknown or of the wrong kind.
     """
     try:
-        parsed = _FIELDS.validate_python({k: v for k, v in fields.items() if v is not None})
+        given = {k: v for k, v in fields.items() if v is not None}
+        adapter: TypeAdapter[Any] = _RECALL_FIELDS if recall else _FIELDS
+        parsed: RecallFields = adapter.validate_python(given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "filters"
@@ -97,6 +143,7 @@ def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None
         day=parsed.get("date"),
         types=parsed.get("types") or (),
         categories=tuple(map(clean, parsed.get("categories") or ())),
+        sources=tuple(map(clean, parsed.get("sources") or ())),
         project=project if parsed.get("project") is None else clean(parsed["project"] or ""),
         as_of=in_utc(parsed.get("as_of"), zone, "as_of"),
         include_inactive=parsed.get("include_inactive", False),

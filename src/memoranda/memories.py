@@ -12,7 +12,7 @@ from memoranda.effects import Runner, Steps, read
 from memoranda.errors import InvalidInput
 from memoranda.pipelines import recalling, writing
 from memoranda.pipelines.context import Context
-from memoranda.records import Forgotten, Hit, Kept, Memory, MemoryRecord, Recall, Undone, Written
+from memoranda.records import Forgotten, Kept, Memory, MemoryHit, MemoryRecord, Recall, Undone, Written
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -302,10 +302,10 @@ class Memories:
         """Async twin of `mark`."""
         return await self._runner.arun(writing.mark(self._context, id, status, by))
 
-    def nearest(self, content: str, *, project: str | None = None) -> Hit | None:
+    def nearest(self, content: str, *, project: str | None = None) -> MemoryHit | None:
         """Return the one memory that means most nearly the same, whatever the distance; None in an empty scope."""
         return self._runner.run(recalling.nearest(self._context, content, project))
 
-    async def anearest(self, content: str, *, project: str | None = None) -> Hit | None:
+    async def anearest(self, content: str, *, project: str | None = None) -> MemoryHit | None:
         """Async twin of `nearest`."""
         return await self._runner.arun(recalling.nearest(self._context, content, project))

@@ -1,25 +1,28 @@
 """A persona: the handle through which everything inside one scope is read and written."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memoranda.conversations import Conversation, Conversations
 from memoranda.db.queries import store
 from memoranda.effects import Runner, Steps, read
+from memoranda.knowledge import Knowledge
 from memoranda.memories import Memories
 from memoranda.pipelines import recalling
 from memoranda.pipelines.context import Context, opened
 from memoranda.policies import FloorPolicy
 from memoranda.projects import Projects
-from memoranda.records import Recall
+from memoranda.records import Recall, RecallKind
 from memoranda.reports import Statistics
-from memoranda.scope import Scope
+from memoranda.scope import Scope, check_name
 from memoranda.spaces import Spaces
 from memoranda.user_model import UserModel
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from memoranda.filters import FilterFields
+    from memoranda.filters import RecallFields
 
 T = TypeVar("T")
 
@@ -40,6 +43,8 @@ class Persona:
         self.projects = Projects(context, runner)
         self.spaces = Spaces(context, runner)
         self.user_model = UserModel(context, runner)
+        self.knowledge = Knowledge(context, runner)
+        self.conversations = Conversations(context, runner)
 
     @property
     def scope(self) -> Scope:
@@ -75,41 +80,58 @@ class Persona:
         scope = replace(self.scope, **{axis: value for axis, value in axes.items() if value is not None})
         return Persona(replace(self._context, scope=scope), self._runner)
 
+    def conversation(self, name: str) -> Conversation:
+        """Return the handle of a conversation; nothing is read or stored yet.
+
+        Args:
+            name: What it is called, such as the id of a thread; a conversation of another user's is another one.
+
+        Raises:
+            InvalidInput: the name is empty or too long.
+        """
+        check_name("conversation", name)
+        return Conversation(self._context, self._runner, name)
+
     def recall(
         self,
         query: str,
         *,
         limit: int | None = None,
+        kinds: Sequence[RecallKind] | None = None,
         floor: FloorPolicy | None = None,
-        **filters: "Unpack[FilterFields]",
+        **filters: "Unpack[RecallFields]",
     ) -> Recall:
-        """Return the memories that answer a question, best first, or an abstention that says why there are none.
+        """Return the memories and the knowledge that answer a question, best first, or an abstention that says why not.
 
-        A new memory is found at once. An embedder that is down costs meaning, not the answer: it comes from words and
-        says so in `degraded`.
+        Each kind is ranked and compared with the floor among its own; first in the one list stands what comes nearest
+        to the best that its kind can reach. A new memory is found at once. An embedder that is down costs meaning, not
+        the answer: it comes from words and says so in `degraded`.
 
         Args:
             query: The question, in any words and script; nothing in it acts as an operator.
             limit: How many hits at most, 1..1,000; the preset's own number when left out.
+            kinds: What is asked, of `memory` and `knowledge`; both when left out.
             floor: Another floor than the preset's, for this question only.
-            **filters: See `FilterFields`: `date`, `types`, `categories`, `project`, `as_of`, `include_inactive`.
+            **filters: See `RecallFields`: `date`, `types`, `categories`, `project`, `as_of`, `include_inactive`, and
+                `sources`. A kind that has nothing a filter could look at is not asked.
 
         Raises:
-            InvalidInput: the limit or a filter cannot be used.
+            InvalidInput: the limit, a kind or a filter cannot be used.
             StoreError: the database failed.
         """
-        return self._runner.run(recalling.recall(self._context, query, limit, filters, floor))
+        return self._runner.run(recalling.recall(self._context, query, limit, filters, floor, kinds=kinds))
 
     async def arecall(
         self,
         query: str,
         *,
         limit: int | None = None,
+        kinds: Sequence[RecallKind] | None = None,
         floor: FloorPolicy | None = None,
-        **filters: "Unpack[FilterFields]",
+        **filters: "Unpack[RecallFields]",
     ) -> Recall:
         """Async twin of `recall`."""
-        return await self._runner.arun(recalling.recall(self._context, query, limit, filters, floor))
+        return await self._runner.arun(recalling.recall(self._context, query, limit, filters, floor, kinds=kinds))
 
     def stats(self) -> Statistics:
         """Return how much this scope holds, in numbers."""

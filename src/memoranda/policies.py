@@ -9,6 +9,8 @@ Ranking: TypeAlias = Literal["standard", "weighted", "rrf", "overlap"]
 Dedupe: TypeAlias = Literal["none", "key", "novelty", "same"]
 MemoryType: TypeAlias = Literal["preference", "semantic", "episodic", "prospective", "procedural", "summary"]
 
+_REQUEST = 128  # texts
+
 
 def _require(condition: bool, message: str) -> None:
     if not condition:
@@ -97,6 +99,11 @@ class DedupePolicy:
     same_likeness: float = 0.9
     """`same`: from this cosine on two texts are one memory."""
 
+    @property
+    def compares(self) -> bool:
+        """Whether a new memory is compared with those that are there."""
+        return self.name in ("novelty", "same")
+
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
         _require(self.name in get_args(Dedupe), f"unknown dedupe policy {self.name!r}")
@@ -124,12 +131,18 @@ class WritePolicy:
     """`declared`: a space must have been created, and not be archived, before anything is written in it."""
     track_access: bool = False
     """Count how often recall returned a memory, and when last."""
+    machine_importance: int = 7
+    """The most that a model can give to what it extracts, so that it cannot pin itself into every prompt."""
+    machine_confidence: int = 8
+    """The same for confidence."""
 
     def __post_init__(self) -> None:
         """Refuse what the database would."""
         _require(self.type in get_args(MemoryType), f"type must be one of {', '.join(get_args(MemoryType))}")
         _require(1 <= self.importance <= 10, "importance must be between 1 and 10")
         _require(1 <= self.confidence <= 10, "confidence must be between 1 and 10")
+        for name in ("machine_importance", "machine_confidence"):
+            _require(1 <= getattr(self, name) <= 10, f"{name} must be between 1 and 10")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +158,102 @@ class ChunkingPolicy:
         """Refuse what cannot work."""
         _require(self.size >= 500, "size must be at least 500")
         _require(0 <= self.overlap <= self.size // 2, "overlap must be between 0 and half of the size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeoutPolicy:
+    """How long a caller waits for an embedder, in seconds for each 128 texts (a request's worth) or fewer.
+
+    When they are over, words alone decide, and what is returned says `degraded`. An embedder that says `local = True`
+    waits for nobody and is given its time.
+    """
+
+    compare: float = 2.0
+    """For the vector of a memory that is compared with others before it is stored: whoever remembers something in a
+    conversation cannot be kept longer."""
+    question: float = 5.0
+    """For the vector of a question: a first call has a connection to open and perhaps a model to load, and words alone
+    make a poorer answer."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(self.compare > 0 and self.question > 0, "compare and question must be positive")
+
+    def seconds(self, texts: int, *, asked: bool) -> float:
+        """Return how long so many texts may take, in a question or to be compared."""
+        return (self.question if asked else self.compare) * max(1, -(-texts // _REQUEST))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptPolicy:
+    """What of the memories a prompt holds, and where."""
+
+    memories: int = 20
+    """How many memories the frozen block holds at most: by importance, then the newest."""
+    budget: int = 2_000
+    """Tokens of the frozen block; whole lines of the lowest value are left out, and the block says so."""
+    user_model: Literal["system", "tail", "frozen"] = "system"
+    """Where what is known of the user goes: `system`, fresh, behind the frozen block; `tail`, fresh, at the end of the
+    messages; `frozen`, as it was when the block was rendered, inside it."""
+    turn: bool = False
+    """Whether each turn shows what is always in mind, and what the last user message brings up."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(0 <= self.memories <= 200, "memories must be between 0 and 200")
+        _require(self.budget >= 200, "budget must be at least 200")
+        _require(self.user_model in ("system", "tail", "frozen"), "user_model must be system, tail or frozen")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPolicy:
+    """How a conversation is folded, and what is saved of it before."""
+
+    keep_tokens: int = 8_000
+    """The newest messages that stay as they are, in tokens."""
+    max_fold_tokens: int = 32_000
+    """The oldest messages that one compaction folds, in tokens: what one call of a model reads."""
+    flush_min_tokens: int = 2_000
+    """From how many tokens that have left a model's sight on a job extracts memories from them."""
+    flush_items: int = 10
+    """How many memories one flush writes at most."""
+    summary_characters: int = 4_000
+    """The longest summary; what a model says beyond it is cut at a sentence."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(self.keep_tokens >= 0, "keep_tokens must not be negative")
+        _require(self.max_fold_tokens >= 100, "max_fold_tokens must be at least 100")
+        _require(self.flush_min_tokens >= 0, "flush_min_tokens must not be negative")
+        _require(1 <= self.flush_items <= 100, "flush_items must be between 1 and 100")
+        _require(self.summary_characters >= 200, "summary_characters must be at least 200")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewPolicy:
+    """When a conversation is looked through in the background, and what of the findings is applied."""
+
+    every: int = 8
+    """After so many delivered turns of the user; 0 for never."""
+    messages_per_turn: int = 2
+    """How many of the newest messages are looked at, for each turn since the last review."""
+    message_characters: int = 1_000
+    """A longer message is cut."""
+    characters: int = 12_000
+    """All of them together."""
+    confidence: int = 7
+    """1..10: what the model is less sure of is dropped."""
+    rewrite_confidence: int = 8
+    """The same for the new text of a dimension that has one."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(self.every >= 0, "every must not be negative")
+        _require(self.messages_per_turn >= 1, "messages_per_turn must be at least 1")
+        _require(self.message_characters >= 100, "message_characters must be at least 100")
+        _require(self.characters >= self.message_characters, "characters must be at least message_characters")
+        for name in ("confidence", "rewrite_confidence"):
+            _require(1 <= getattr(self, name) <= 10, f"{name} must be between 1 and 10")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +295,10 @@ class Policies:
     redaction: RedactionPolicy = field(default_factory=RedactionPolicy)
     write: WritePolicy = field(default_factory=WritePolicy)
     chunking: ChunkingPolicy = field(default_factory=ChunkingPolicy)
+    prompt: PromptPolicy = field(default_factory=PromptPolicy)
+    compaction: CompactionPolicy = field(default_factory=CompactionPolicy)
+    review: ReviewPolicy = field(default_factory=ReviewPolicy)
+    timeout: TimeoutPolicy = field(default_factory=TimeoutPolicy)
     limit: int = 8
     """How many hits a recall returns when the caller does not say."""
 

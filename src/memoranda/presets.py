@@ -5,7 +5,9 @@ from memoranda.policies import (
     DedupePolicy,
     FloorPolicy,
     Policies,
+    PromptPolicy,
     RankingPolicy,
+    ReviewPolicy,
     VisibilityPolicy,
     WritePolicy,
 )
@@ -17,7 +19,8 @@ JOURNAL = Policies(
     ranking=RankingPolicy(name="weighted", candidates=50, neighbours=0, match="all"),
     floor=FloorPolicy(enabled=False),
     dedupe=DedupePolicy(name="none"),
-    write=WritePolicy(type="episodic"),
+    write=WritePolicy(type="episodic", machine_importance=10, machine_confidence=10),
+    review=ReviewPolicy(rewrite_confidence=7),
     limit=5,
 )
 """A diary of events: every write is a row, and recent days count most."""
@@ -34,9 +37,10 @@ LEDGER = Policies(
 STATEMENTS = Policies(
     visibility=VisibilityPolicy(space="exact", about="required"),
     dedupe=DedupePolicy(name="same"),
-    write=WritePolicy(space="declared"),
+    write=WritePolicy(space="declared", machine_importance=10, machine_confidence=10),
     ranking=RankingPolicy(name="overlap", candidates=32, neighbours=0, recent=500),
     floor=FloorPolicy(least=0.0, each=0.0, injected=0.3),
+    prompt=PromptPolicy(turn=True),
 )
 """Statements about somebody, learned in a space and seen only there."""
 

@@ -25,7 +25,9 @@ class Embedder(Protocol):
     `name` and `dimensions` together identify the vector space: every stored vector is stamped with
     `name@dimensions`, and vectors of two spaces are never compared. An embedder that takes a while may say
     `deferred = True`: memories are then stored at once, and embedded in the background. One that cannot be called as it
-    is may say `configured = False`: nothing is left for later then, until `backfill` asks for it.
+    is may say `configured = False`: nothing is left for later then, until `backfill` asks for it. One that computes in
+    this process, and waits for nobody, may say `local = True`: then no call is cut short. One that is told how many
+    tokens a call took may pass it on to `memoranda.telemetry.count_input_tokens`.
     """
 
     name: str

@@ -10,6 +10,8 @@ from memoranda.policies import MemoryType
 
 Status: TypeAlias = Literal["active", "superseded", "retracted", "expired"]
 Audience: TypeAlias = Literal["private", "project"]
+RecallKind: TypeAlias = Literal["memory", "knowledge"]
+"""What a recall finds."""
 SourceType: TypeAlias = Literal[
     "user_message", "assistant_inference", "tool_result", "manual", "consolidation", "reflection"
 ]
@@ -239,6 +241,50 @@ class Dimension:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeDocument:
+    """A document that was taken in."""
+
+    source: str
+    """Its name: what it is cited by and replaced under."""
+    media_type: str
+    chunks: int
+    characters: int
+    author: str = ""
+    audience: Audience = "private"
+    project: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    created_at: datetime
+    updated_at: datetime
+    """When its present chunks were stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeChunk:
+    """A piece of a document."""
+
+    id: UUID
+    source: str
+    chunk_index: int
+    """From 0, in the order of the document."""
+    content: str = field(repr=False)
+    """Its own text behind the last words of the chunk before."""
+    overlap: int
+    """How many characters of `content` the chunk before has, too."""
+    headings: tuple[str, ...] = field(default=(), repr=False)
+    """Those it stands under, the outermost first."""
+    author: str = ""
+    project: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    created_at: datetime
+
+    def __str__(self) -> str:
+        """Return the line that people and models read."""
+        from memoranda.rendering import chunk_line
+
+        return chunk_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
     """Where statements are learned."""
 
@@ -250,22 +296,71 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One answer to a recall."""
+    """One answer to a recall: a `MemoryHit` or a `KnowledgeHit`, as `kind` says."""
 
-    memory: Memory
+    kind: RecallKind
     score: float
-    """What orders the hits, higher is better; comparable within one recall only."""
+    """What orders the hits of its kind, higher is better; comparable within one recall and kind only."""
     confidence: float
     """0..1, higher is surer; what the floor is compared with."""
     legs: Mapping[str, float] = field(default_factory=dict, hash=False)
     """The parts of the score."""
     reasons: tuple[str, ...] = field(default=(), repr=False)
     """Why it stands where it stands, in words."""
+
+    @property
+    def id(self) -> UUID:
+        """The id of what was found."""
+        raise NotImplementedError
+
+    @property
+    def content(self) -> str:
+        """The text of what was found."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryHit(Hit):
+    """A memory that answers."""
+
     kind: Literal["memory"] = "memory"
+    memory: Memory
+
+    @property
+    def id(self) -> UUID:
+        """The id of the memory."""
+        return self.memory.id
+
+    @property
+    def content(self) -> str:
+        """The text of the memory."""
+        return self.memory.content
 
     def __str__(self) -> str:
         """Return the line that people and models read."""
         return str(self.memory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeHit(Hit):
+    """A piece of a document that answers."""
+
+    kind: Literal["knowledge"] = "knowledge"
+    chunk: KnowledgeChunk
+
+    @property
+    def id(self) -> UUID:
+        """The id of the chunk."""
+        return self.chunk.id
+
+    @property
+    def content(self) -> str:
+        """The text of the chunk."""
+        return self.chunk.content
+
+    def __str__(self) -> str:
+        """Return the line that people and models read."""
+        return str(self.chunk)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -281,6 +376,16 @@ class Recall(Sequence[Hit]):
     """What was not at hand for this answer, in words: it may be incomplete."""
     nearest: tuple[Hit, ...] = ()
     """What came nearest when the answer is an abstention, for people who calibrate; never for a prompt."""
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """The memories among the hits, best first."""
+        return tuple(hit.memory for hit in self.hits if isinstance(hit, MemoryHit))
+
+    @property
+    def chunks(self) -> tuple[KnowledgeChunk, ...]:
+        """The pieces of documents among the hits, best first."""
+        return tuple(hit.chunk for hit in self.hits if isinstance(hit, KnowledgeHit))
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...

@@ -2,8 +2,19 @@
 
 from datetime import datetime
 
-from memoranda.records import Dimension, Forgotten, Kept, Memory, MemoryRecord, Recall, Source, Undone, Written
-from memoranda.reports import Calibration, Diagnosis, Erased, Exported, Imported
+from memoranda.records import (
+    Dimension,
+    Forgotten,
+    Kept,
+    KnowledgeChunk,
+    Memory,
+    MemoryRecord,
+    Recall,
+    Source,
+    Undone,
+    Written,
+)
+from memoranda.reports import Calibration, Diagnosis, Erased, Exported, Imported, Ingested
 
 NOTHING_FOUND = "(no memories found)"
 _EXCERPT = 120
@@ -38,6 +49,11 @@ def memory_line(memory: Memory) -> str:
 
 def _day(moment: datetime | None) -> str:
     return moment.date().isoformat() if moment else "..."
+
+
+def chunk_line(chunk: KnowledgeChunk) -> str:
+    """Return `[knowledge source#3] text`."""
+    return f"[knowledge {one_line(chunk.source)}#{chunk.chunk_index}] {one_line(chunk.content)}"
 
 
 def record_lines(record: MemoryRecord) -> str:
@@ -88,6 +104,16 @@ def forgotten_line(forgotten: Forgotten) -> str:
 def dimension_line(dimension: Dimension) -> str:
     """Return `- [dimension, conf=5] text`."""
     return f"- [{dimension.dimension}, conf={dimension.confidence}] {one_line(dimension.content)}"
+
+
+def ingested_line(ingested: Ingested) -> str:
+    """Return the sentence that answers the taking in of a document."""
+    source = one_line(ingested.source)
+    if ingested.problem is not None:
+        return f"Left out {source}: {ingested.problem}"
+    found = "embedded" if ingested.embedded else "text only"
+    chunks = _counted(ingested.chunks, "chunk", "chunks")
+    return f"{'Unchanged' if ingested.unchanged else 'Ingested'} {source}: {chunks} ({found})"
 
 
 def undone_line(undone: Undone) -> str:

@@ -6,6 +6,8 @@ from datetime import date, datetime
 from typing import Literal
 from uuid import UUID
 
+from memoranda.messages import Message
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
@@ -19,6 +21,11 @@ class Statistics:
     """Memories, of whatever status, with a vector of the store's embedder."""
     other_vectors: int = 0
     """Memories whose only vectors were made by another embedder."""
+    documents: int = 0
+    chunks: int = 0
+    """The pieces these documents were cut into."""
+    embedded_chunks: int = 0
+    """Those of them with a vector of the store's embedder."""
     first_day: date | None = None
     last_day: date | None = None
     embedder: str | None = None
@@ -134,7 +141,7 @@ class Imported:
     unkeyed: int = 0
     """Memories another one here says the same as: both are kept."""
     reindexed: int = 0
-    """Memories whose words were indexed anew, in this store's language."""
+    """Memories and chunks whose words were indexed anew, in this store's language."""
     without_vectors: int = 0
     """Vectors of the file that were left out."""
     erased: int = 0
@@ -179,21 +186,23 @@ class Diagnosis:
     floor: float | None = None
     """The confidence an answer needs, None where the policy asks for none."""
     memories: int = 0
+    chunks: int = 0
+    """The pieces that documents were cut into."""
     vectors: int = 0
-    """Vectors of the store's embedder."""
+    """Vectors of the store's embedder, of memories and of chunks."""
     without_vector: int = 0
-    """Memories without a vector of the store's embedder."""
+    """Memories and chunks without a vector of the store's embedder."""
     other_vectors: int = 0
     """Vectors of other embedders, which no search reads."""
     ownerless_vectors: int = 0
-    """Vectors of memories that are gone."""
+    """Vectors of memories or chunks that are gone."""
     waiting_jobs: int = 0
     failed_jobs: int = 0
     """Jobs that were given up."""
     oldest: datetime | None = None
     """When the oldest memory was stored."""
     search: Literal["whole", "damaged", "not checked"] = "not checked"
-    """Whether the index of full text agrees with the table."""
+    """Whether the indexes of full text agree with their tables."""
     vector_index: Literal["not needed", "advised", "built", "damaged"] = "not needed"
     findings: tuple[Finding, ...] = ()
     suggestions: tuple[str, ...] = ()
@@ -209,3 +218,105 @@ class Diagnosis:
         from memoranda.rendering import diagnosis_lines
 
         return diagnosis_lines(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """The answer to the clearing of a conversation."""
+
+    messages: int
+    """How many messages are gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flushed:
+    """What became of messages that left a model's sight."""
+
+    messages: int = 0
+    """How many messages were looked at."""
+    written: int = 0
+    """How many memories were stored; those that were there already do not count."""
+    problem: str | None = None
+    """Why nothing could be read from the model, and the messages stay pending; None when they are done with."""
+    skipped: str | None = None
+    """Why no model was asked, such as that nothing is pending; None when one was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """What a compaction did."""
+
+    folded: int = 0
+    """How many messages the summary speaks for now that it did not before."""
+    first: int | None = None
+    """The position of the first of them."""
+    last: int | None = None
+    """The position of the last of them."""
+    flushed: Flushed = field(default_factory=Flushed)
+    summary: str = field(default="", repr=False)
+    problem: str | None = None
+    """Why nothing was folded though there was something to fold; None when it was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """What has left a model's sight without having been looked through."""
+
+    messages: int
+    tokens: int
+    job: bool
+    """Whether a job was left to look through it, now or before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """What a review did."""
+
+    messages: int = 0
+    """How many messages were looked at."""
+    memories: int = 0
+    """How many memories were written."""
+    dimensions: int = 0
+    """How many dimensions of the user model were rewritten."""
+    dropped: int = 0
+    """How many proposals the model was not sure enough of, or that would have wiped what was known."""
+    problem: str | None = None
+    """Why nothing could be read from the model; the review is tried again when it is a job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A message that a search found."""
+
+    conversation: str
+    message: Message
+    before: tuple[Message, ...] = ()
+    """The messages right before it."""
+    after: tuple[Message, ...] = ()
+    score: float
+    """Higher is better; comparable within one search only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingested:
+    """What became of one document."""
+
+    source: str
+    chunks: int
+    """How many chunks it has now."""
+    embedded: bool
+    """Whether they have vectors already; False means they are found by words until a job has embedded them."""
+    unchanged: bool = False
+    """Whether it was there already, just so, and nothing was done."""
+    replaced: int = 0
+    """How many chunks it had before."""
+    degraded: str | None = None
+    """Why the chunks have no vectors, in words."""
+    problem: str | None = None
+    """Why it was not taken in, and nothing of it was changed: of a folder's files only."""
+
+    def __str__(self) -> str:
+        """Return the answer sentence."""
+        from memoranda.rendering import ingested_line
+
+        return ingested_line(self)

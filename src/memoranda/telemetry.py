@@ -20,9 +20,11 @@ none. A log record of `memoranda.operations`, at DEBUG, carries the same attribu
 | `gen_ai.memory.abstained`, `gen_ai.memory.degraded` | whether a recall abstained; whether an answer or a memory has to do without vectors |
 | `memoranda.created.count` | how many memories were not there before |
 | `memoranda.count` | the number that any other verb returned: rows, jobs, members |
+| `memoranda.extraction.failed`, `memoranda.failed` | whether nothing, or not all, could be taken from messages; whether a compaction changed nothing though there was something to fold |
 | `memoranda.erasure.pending`, `memoranda.erasure.dry_run` | whether traces are left; whether it was only counted |
 | `memoranda.job.id`, `.kind`, `.attempt` | of a `run_job` |
 | `gen_ai.request.model`, `gen_ai.provider.name`, `gen_ai.embeddings.dimension.count` | the embedder |
+| `gen_ai.usage.input_tokens` | how many tokens the embedder counted, where it says so; none where no call was needed |
 | `memoranda.embeddings.text.count`, `memoranda.embeddings.purpose` | how many texts were asked for, whether the embedder had to be called for them or not; `query` or `text` |
 """  # noqa: E501 (rows of a table)
 
@@ -30,6 +32,7 @@ import logging
 import sys
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextvars import ContextVar, Token
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
@@ -37,7 +40,7 @@ from uuid import UUID
 
 from memoranda.embedders import is_remote
 from memoranda.records import Forgotten, Hit, Kept, Memory, MemoryRecord, Recall, Undone, Written
-from memoranda.reports import Diagnosis, Erased, Exported, Imported, Statistics
+from memoranda.reports import Compacted, Diagnosis, Erased, Exported, Flushed, Imported, Pending, Reviewed, Statistics
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -91,6 +94,12 @@ _OPERATIONS: Mapping[str, tuple[str, str]] = {
     "UserModel._listed": ("get_user_model", "list"),
     "UserModel._history": ("get_user_model", "history"),
     "UserModel._as_of": ("get_user_model", "as_of"),
+    "compact": ("compact_conversation", "compact"),
+    "flush": ("extract_memory", "flush"),
+    "review": ("review_conversation", "review"),
+    "pending": ("update_conversation", "pending"),
+    "turn_done": ("update_conversation", "turn_done"),
+    "end_session": ("update_conversation", "end_session"),
     "Spaces._created": ("update_space", "create"),
     "Spaces._archived": ("update_space", "archive"),
     "Spaces._listed": ("get_space", "list"),
@@ -128,7 +137,7 @@ class Watched(Unwatched):
     def __init__(self, name: str, attributes: Attributes, span: "Span | None") -> None:
         """Take a span that has begun, or None where only the log is looked at."""
         self._name = name
-        self._attributes = dict(attributes)
+        self._attributes: dict[str, Any] = dict(attributes)
         self._span = span
         self._wanted = _log.isEnabledFor(logging.DEBUG) or (span is not None and span.is_recording())
         self._began = time.perf_counter()
@@ -164,6 +173,39 @@ class Watched(Unwatched):
         return result
 
 
+class WatchedEmbedding(Watched):
+    """A call of an embedder under way, which is told what it used from wherever the embedder works for it."""
+
+    __slots__ = ("_before",)
+    _before: "Token[WatchedEmbedding | None]"
+
+    def __enter__(self) -> Self:
+        """Make the call known to `count_input_tokens`."""
+        self._before = _embedding.set(self)
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the span."""
+        super().__exit__(kind, error, trace)
+        _embedding.reset(self._before)
+
+    def used(self, tokens: int) -> None:
+        """Add to what the requests before this one used."""
+        name = "gen_ai.usage.input_tokens"
+        self._attributes[name] = self._attributes.get(name, 0) + tokens
+
+
+_embedding: ContextVar[WatchedEmbedding | None] = ContextVar("memoranda_embedding", default=None)
+
+
+def count_input_tokens(tokens: int) -> None:
+    """Note how many tokens a request has taken, from within an embedder's call; for whoever watches it."""
+    if (watched := _embedding.get()) is not None:
+        watched.used(tokens)
+
+
 def operation(steps: Generator[Any, Any, Any], attributes: Attributes | None = None) -> Unwatched:
     """Return what watches a pipeline while it is driven.
 
@@ -190,7 +232,7 @@ def embedding(embedder: "CachedEmbedder", texts: int, purpose: "Purpose") -> Unw
         "memoranda.embeddings.text.count": texts,
         "memoranda.embeddings.purpose": purpose,
     }
-    return _watched(f"embeddings {embedder.name}", attributes, remote=is_remote(embedder.name))
+    return _watched(f"embeddings {embedder.name}", attributes, WatchedEmbedding, remote=is_remote(embedder.name))
 
 
 def job(id: UUID, kind: str, attempt: int) -> Attributes:
@@ -207,15 +249,15 @@ def describe(operation: str, result: object) -> Attributes:
         case Recall(hits=hits):
             best = max((hit.confidence for hit in hits or result.nearest), default=None)
             return {
-                **_records(hit.memory for hit in hits),
+                **_records(hits),
                 "gen_ai.memory.record.scores": [float(hit.score) for hit in hits[:_IDS]],
                 "gen_ai.memory.abstained": result.abstained,
                 "gen_ai.memory.degraded": result.degraded is not None,
                 **({} if best is None else {"gen_ai.memory.confidence": float(best)}),
             }
-        case Hit(memory=memory):
+        case Hit():
             return {
-                **_record(memory),
+                **_record(result),
                 "gen_ai.memory.record.scores": [float(result.score)],
                 "gen_ai.memory.confidence": float(result.confidence),
             }
@@ -255,6 +297,18 @@ def describe(operation: str, result: object) -> Attributes:
                 "memoranda.erasure.pending": result.pending,
                 "memoranda.erasure.dry_run": result.dry_run,
             }
+        case Flushed():
+            return _flushed(result)
+        case Compacted(folded=folded, problem=problem):
+            return {**_flushed(result.flushed), "memoranda.count": folded, "memoranda.failed": problem is not None}
+        case Reviewed(memories=memories, problem=problem):
+            return {
+                "gen_ai.memory.record.count": memories,
+                "memoranda.count": result.messages,
+                "memoranda.extraction.failed": problem is not None,
+            }
+        case Pending(messages=messages):
+            return {"memoranda.count": messages}
         case Exported(rows=rows) | Imported(rows=rows):
             return {"gen_ai.memory.record.count": rows.get("memories", 0), "memoranda.count": sum(rows.values())}
         case Statistics(memories=memories) | Diagnosis(memories=memories):
@@ -269,12 +323,20 @@ def describe(operation: str, result: object) -> Attributes:
             return {}
 
 
-def _record(memory: Memory) -> Attributes:
-    return {"gen_ai.memory.record.id": str(memory.id), "gen_ai.memory.record.count": 1}
+def _flushed(flushed: Flushed) -> Attributes:
+    return {
+        "gen_ai.memory.record.count": flushed.written,
+        "memoranda.count": flushed.messages,
+        "memoranda.extraction.failed": flushed.problem is not None,
+    }
 
 
-def _records(memories: Iterable[Memory]) -> Attributes:
-    ids = [str(memory.id) for memory in memories]
+def _record(record: Memory | Hit) -> Attributes:
+    return {"gen_ai.memory.record.id": str(record.id), "gen_ai.memory.record.count": 1}
+
+
+def _records(records: Iterable[Memory | Hit]) -> Attributes:
+    ids = [str(record.id) for record in records]
     return {"gen_ai.memory.record.ids": ids[:_IDS], "gen_ai.memory.record.count": len(ids)}
 
 
@@ -321,7 +383,7 @@ def _looked_at() -> bool:
     return _traced() or _log.isEnabledFor(logging.DEBUG)
 
 
-def _watched(name: str, attributes: Attributes, *, remote: bool = False) -> Unwatched:
+def _watched(name: str, attributes: Attributes, kind: type[Watched] = Watched, *, remote: bool = False) -> Unwatched:
     span = None
     if _traced():
         api = _api()
@@ -330,4 +392,4 @@ def _watched(name: str, attributes: Attributes, *, remote: bool = False) -> Unwa
             span = None  # no provider is set
     if span is None and not _log.isEnabledFor(logging.DEBUG):
         return _UNWATCHED
-    return Watched(name, attributes, span)
+    return kind(name, attributes, span)

@@ -1,11 +1,11 @@
 """The user model: what is known of one user, by dimension, written in place and read fresh on every turn."""
 
 import builtins
-import re
 from datetime import datetime
 
 from memoranda import filters as filtering
 from memoranda.db.queries import user_model
+from memoranda.dimensions import CONTENT_LIMIT, RECOMMENDED, dimension_name
 from memoranda.drafts import hidden
 from memoranda.effects import Runner, Steps, read, write
 from memoranda.errors import InvalidInput
@@ -13,30 +13,7 @@ from memoranda.pipelines.context import Context
 from memoranda.records import Dimension
 from memoranda.text import clean
 
-RECOMMENDED = ("baseline", "preferences", "working_patterns", "feedback", "goals")
-"""Dimensions that fit most users; any other name is accepted."""
-CONTENT_LIMIT = 2_000
-"""Characters of a dimension: it is read on every turn."""
-_NAME_LIMIT = 64
-_SEPARATORS = re.compile(r"[\s\-.]+")
-_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-def dimension_name(name: object) -> str:
-    """Return a dimension's name in lower snake case: `Working patterns` and `workingPatterns` are one.
-
-    Raises:
-        InvalidInput: it is no name.
-    """
-    if not isinstance(name, str):
-        raise InvalidInput("dimension must be a string", field="dimension")
-    spelled = _SEPARATORS.sub("_", _HUMPS.sub("_", clean(name).strip())).strip("_").casefold()
-    if not spelled or len(spelled) > _NAME_LIMIT or not all(c == "_" or c.isalnum() for c in spelled):
-        raise InvalidInput(
-            f"dimension must be a name of letters and digits, at most {_NAME_LIMIT}, such as {', '.join(RECOMMENDED)}",
-            field="dimension",
-        )
-    return spelled
+__all__ = ["CONTENT_LIMIT", "RECOMMENDED", "UserModel", "dimension_name"]
 
 
 class UserModel:

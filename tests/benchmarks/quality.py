@@ -140,7 +140,7 @@ def _ask(
         best = max((hit.confidence for hit in (*answer, *answer.nearest)), default=None)
         line = {
             "qid": question.qid,
-            "ids": [ids[hit.memory.id] for hit in answer],
+            "ids": [ids[hit.id] for hit in answer],
             "score": best,
             "abstained": answer.abstained,
         }

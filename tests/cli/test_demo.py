@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from memoranda.cli.demo import CORRECTION, MOVING, QUESTIONS, story
+from memoranda.cli.story import AFTERWARDS, CORRECTION, LOOKED_UP, MEANWHILE, MOVING, QUESTIONS, SAID, story
 from memoranda.drafts import check
 
 OLD_DAY = "Noor: The open day, when the whole village sees the gauges, is on Saturday 26 April."
@@ -53,6 +53,13 @@ def test_the_demo_shows_the_whole_story_in_a_plain_pipe(spawn, tmp_path):
         CORRECTION,
         "As of 2025-04-01",
         "Nothing was destroyed",
+        "The demo has no language model: a scripted one gives two answers",
+        "8 messages are folded into a summary",
+        "the same bytes",
+        "a new block",
+        "at the bakery Aurora",
+        "Ingested gauge-manual: 1 chunk (embedded).",
+        "[gauge-manual#0]",
         " demo --keep heron.db",
     ):
         assert expected in text
@@ -68,7 +75,10 @@ def test_every_question_gets_its_answer_first(run, backend, embedder):
 
     assert result.exit_code == 0
     steps, asked = told(result.stdout)
-    assert [step["step"] for step in steps] == ["stored", *["asked"] * 6, "corrected", *["asked"] * 2, "history"]
+    assert [step["step"] for step in steps] == [
+        *("stored", *["asked"] * 6, "corrected", *["asked"] * 2, "history"),
+        *("talked", "compacted", "prompt", "asked", "ingested", "asked"),
+    ]
     assert tuple(step["query"] for step in asked[:5]) == tuple(question for question, _ in QUESTIONS) == tuple(ANSWERS)
     for step in asked[:5]:
         expected = ANSWERS[step["query"]]
@@ -77,11 +87,33 @@ def test_every_question_gets_its_answer_first(run, backend, embedder):
         else:
             assert expected in step["hits"][0]["memory"]["content"]
             assert step["hits"][0]["reasons"]
-    before, after, earlier = asked[5:]
+    before, after, earlier, afterwards, looked_up = asked[5:]
     assert {step["query"] for step in (before, after, earlier)} == {MOVING}
     assert [step["hits"][0]["memory"]["content"] for step in (before, after, earlier)] == [OLD_DAY, CORRECTION, OLD_DAY]
     assert OLD_DAY not in [hit["memory"]["content"] for hit in after["hits"]]
-    assert [memory["status"] for memory in steps[-1]["memories"]] == ["superseded", "active"]
+    [chain] = [step for step in steps if step["step"] == "history"]
+    assert [memory["status"] for memory in chain["memories"]] == ["superseded", "active"]
+    assert (afterwards["query"], looked_up["query"]) == (AFTERWARDS, LOOKED_UP)
+    assert "bakery Aurora" in afterwards["hits"][0]["memory"]["content"]
+    assert looked_up["hits"][0]["chunk"]["source"] == "gauge-manual"
+
+
+def test_the_block_of_the_prompt_keeps_its_bytes_until_the_compaction(run):
+    steps = {step["step"]: step for step in told(run("demo", "--json").stdout)[0]}
+    first, later, after = (block["sha256"] for block in steps["prompt"]["blocks"])
+    assert first == later != after
+    assert steps["compacted"]["model"] == "scripted"
+    assert steps["compacted"]["compacted"]["folded"] == 8
+    assert len(steps["compacted"]["memories"]) == 3
+
+
+def test_what_the_conversation_of_the_demo_leaves_can_be_looked_at(run):
+    run("demo", "--keep", "heron.db")
+    place = ("--url", "sqlite:///heron.db")
+    shown = json.loads(run("conversations", "show", "open-day", "--json", *place).stdout)
+    assert [message["content"] for message in shown["messages"]] == list(SAID)
+    assert [message["folded"] for message in shown["messages"]] == [True] * 8 + [False] * 2
+    assert MEANWHILE in run("prompt", "open-day", *place).stdout
 
 
 def what_to_type_next(result, program):

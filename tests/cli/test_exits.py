@@ -5,6 +5,7 @@ import socket
 import sys
 
 import pytest
+import typer
 
 from memoranda.cli.app import app
 
@@ -21,8 +22,9 @@ def closed_port():
 
 
 @pytest.fixture
-def stored(run):
+def stored(run, empty_store, tmp_path):
     """The short id of the one memory in this folder's store."""
+    empty_store.copy_to(tmp_path / "memoranda.db")
     return json.loads(run("write", "The lamp is green.", "--json").stdout)["memories"][0]["short_id"]
 
 
@@ -379,6 +381,7 @@ def test_a_defect_has_the_exit_code_of_a_failure(run, monkeypatch):
 
     monkeypatch.setattr(app, "registered_commands", list(app.registered_commands))
     app.command("defective")(defective)
+    monkeypatch.setattr("typer.testing._get_command", typer.main.get_command)  # with the command of just now
 
     result = run("defective")
 

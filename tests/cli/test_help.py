@@ -14,10 +14,13 @@ COMMANDS = (
     *("demo", "write", "supersede", "mark", "undo", "delete"),
     *("recall", "nearest", "get", "history", "list", "stats"),
     *("keep", "forget", "core", "relevant"),
+    *("prompt", "flush", "compact", "review"),
     *("export", "import", "backup", "doctor", "calibrate", "erase"),
     *("check", "backfill", "reembed", "jobs", "worker"),
 )
 GROUPS = {
+    "conversations": ("list", "show", "search"),
+    "knowledge": ("ingest", "list", "show", "delete"),
     "projects": ("add", "remove", "members"),
     "spaces": ("create", "archive", "list"),
     "db": ("upgrade", "current", "check", "index"),

@@ -114,7 +114,7 @@ def test_the_keys_of_every_document_stay(run, ids):
 
     recall = json.loads(run("recall", "the release", "--json").stdout)
     assert list(recall) == ["query", "hits", "abstained", "reason", "degraded"]
-    assert list(recall["hits"][0]) == ["rank", "memory", "score", "confidence", "legs", "reasons", "kind"]
+    assert list(recall["hits"][0]) == ["rank", "kind", "score", "confidence", "legs", "reasons", "memory"]
     assert list(recall["hits"][0]["memory"]) == list(Memory.__dataclass_fields__)
     assert keys("recall", "xyzzy") == list(recall)
     assert keys("write", "tea") == ["stored", "already_there", "degraded", "memories"]

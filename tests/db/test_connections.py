@@ -175,7 +175,7 @@ def test_a_role_with_the_rights_the_message_names_can_work(role, blank_postgres_
         me = engine.persona("main")
         old = me.memories.write("Ana lives in Lisbon")
         me.memories.supersede(old.id, "Ana lives in Berlin")
-        assert [hit.memory.content for hit in me.recall("where does Ana live")] == ["Ana lives in Berlin"]
+        assert [hit.content for hit in me.recall("where does Ana live")] == ["Ana lives in Berlin"]
 
 
 def test_a_database_without_the_extension_gets_it_or_an_error_that_names_it(role, blank_postgres_url):
@@ -235,7 +235,7 @@ def test_a_callers_engine_is_never_disposed(backend, twin):
     me = engine.persona("main")
     old = me.memories.write("Ana lives in Lisbon")
     me.memories.supersede(old.id, "Ana lives in Berlin")
-    assert [hit.memory.content for hit in me.recall("where does Ana live")] == ["Ana lives in Berlin"]
+    assert [hit.content for hit in me.recall("where does Ana live")] == ["Ana lives in Berlin"]
     engine.close()
 
     assert not disposed

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from memoranda import MemoryEngine
+from memoranda.db.dialects.base import VectorQuestion
 from memoranda.errors import ConfigurationError, PermissionMissing, StoreUnavailable
 
 
@@ -120,8 +121,9 @@ def test_vectors_that_are_rolled_back_leave_nothing_in_memory(tmp_path):
         conn.execute(tables.vectors.insert(), [values])
 
     def nearest(conn, tables, vector):
-        query = np.array(vector, np.float32)
-        pages = tables.dialect.vectors.nearest(conn, tables, ("", "main"), "test/fixed@2", query, 5)
+        whose = {"corpus": tables.corpora["memory"], "tenant": "", "persona": "main", "model": "test/fixed@2"}
+        question = VectorQuestion(**whose, vector=np.array(vector, np.float32), rows=3)
+        pages = tables.dialect.vectors.nearest(conn, tables, question, 5)
         owner, likeness = next(pages)[0]
         return UUID(hex=owner), pytest.approx(likeness)
 

@@ -87,7 +87,7 @@ def test_both_databases_answer_alike(postgres_url):
             me = engine.persona("main")
             me.memories.write_many(CONTENTS)
             queries = [*WANTED, *CONTENTS]
-            answers.append({q: [(hit.memory.content, round(hit.score, 9)) for hit in me.recall(q)] for q in queries})
+            answers.append({q: [(hit.content, round(hit.score, 9)) for hit in me.recall(q)] for q in queries})
     assert answers[0] == answers[1]
 
 

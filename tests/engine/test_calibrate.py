@@ -35,6 +35,7 @@ def test_too_few_memories_are_refused_with_a_word_about_what_helps(engine, facts
     assert not me.recall(facts[0]).abstained
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sample", [0, 29, 10_001, 50.0, True, None])
 def test_a_sample_that_cannot_be_used_is_refused(engine, sample):
     with pytest.raises(InvalidInput, match="sample must be"):

@@ -60,6 +60,7 @@ def colleagues(me):
     ]
 
 
+@pytest.mark.in_turn
 @PRESETS
 def test_6_sixteen_corrections_of_one_subject_touch_no_other(make_engine, frozen_clock, preset):
     people = ["ana", "bob", "cleo"]
@@ -77,6 +78,7 @@ def test_6_sixteen_corrections_of_one_subject_touch_no_other(make_engine, frozen
     assert {memory.id for memory in me.memories.list()} == {newest.id, *(other.id for other in others)}
 
 
+@pytest.mark.in_turn
 @PRESETS
 def test_6_sixteen_updates_of_one_statement_touch_no_other(make_engine, frozen_clock, preset):
     people = ["ana", "bob", "cleo"]
@@ -95,6 +97,7 @@ def test_6_sixteen_updates_of_one_statement_touch_no_other(make_engine, frozen_c
 # -- 8: what somebody loved and now hates
 
 
+@pytest.mark.in_turn
 @PRESETS
 @EVERY_EMBEDDER
 def test_8_loves_then_hates_is_hates_now_and_both_in_the_history(make_engine, frozen_clock, preset, embedder):
@@ -109,6 +112,7 @@ def test_8_loves_then_hates_is_hates_now_and_both_in_the_history(make_engine, fr
     assert contents(me.recall(question, as_of=then)) == ["Ana loves Chinese food."]
 
 
+@pytest.mark.in_turn
 @PRESETS
 @EVERY_EMBEDDER
 def test_8_hates_is_never_swallowed_by_loves(make_engine, frozen_clock, preset, embedder):
@@ -143,6 +147,7 @@ def calls_of(ways, verb, texts):
     return [(ways[n % len(ways)].memories, verb, (text,), EVERYONE) for n, text in enumerate(texts)]
 
 
+@pytest.mark.in_turn
 @COMPARING
 @pytest.mark.parametrize("verb", ["write", "keep"])
 def test_21_thirty_two_writers_of_one_fact_leave_one_row(doors, at_once, preset, verb):
@@ -157,6 +162,7 @@ def test_21_thirty_two_writers_of_one_fact_leave_one_row(doors, at_once, preset,
     assert (len(record.sources), record.versions) == (1, ())
 
 
+@pytest.mark.in_turn
 @COMPARING
 @pytest.mark.parametrize("verb", ["write", "keep"])
 def test_21_thirty_two_writers_of_as_many_facts_leave_all_of_them(doors, at_once, preset, verb):

@@ -135,12 +135,12 @@ def test_of_200_corrections_of_corrections_none_is_lost(backend, me, loop):
 def test_the_same_memories_written_at_once_are_stored_once(me, batch):
     texts = [f"Fact number {n}" for n in range(10)]
     if batch:
-        calls = [lambda n=n: me.memories.write_many(texts[n % 10 :] + texts[: n % 10]) for n in range(20)]
+        calls = [lambda n=n: me.memories.write_many(texts[n % 10 :] + texts[: n % 10]) for n in range(12)]
         results = [written for answer in at_once(calls) for written in answer]
     else:
-        results = at_once([lambda n=n: me.memories.write(texts[n % 10]) for n in range(200)])
+        results = at_once([lambda n=n: me.memories.write(texts[n % 10]) for n in range(120)])
 
-    assert len(results) == 200
+    assert len(results) == 120
     assert sum(written.created for written in results) == 10
     assert sorted(memory.content for memory in me.memories.list()) == sorted(texts)
     assert {written.id for written in results} == {memory.id for memory in me.memories.list()}

@@ -56,6 +56,7 @@ def test_a_healthy_store(engine, backend):
         assert (found.storage["wal_bytes"] > 0) == (backend.name == "sqlite-file")
 
 
+@pytest.mark.blank
 def test_an_unused_store_is_healthy_and_stays_unused(engine):
     assert engine.setup() is not None
 
@@ -250,6 +251,7 @@ def test_an_index_that_is_not_valid_is_found(make_engine, backend):
     assert "REINDEX" in found.findings[0].remedy
 
 
+@pytest.mark.blank
 def test_tables_of_another_release_are_left_alone(backend, make_engine, twin):
     if backend.name == "sqlite-memory":
         pytest.skip("not applicable: a store in memory is always new")

@@ -219,6 +219,7 @@ def test_what_is_kept_about_a_user_goes_with_the_user(engine, frozen_clock):
     assert engine.reapply_erasures() == 2
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -332,6 +333,7 @@ def test_the_ledger_names_nobody(engine, frozen_clock):
     assert not [name for name in ("alice", "diary", "zoe") if name in repr(entries)]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -436,8 +438,7 @@ def test_writers_and_readers_go_on_while_a_persona_is_erased(make_engine, mode, 
     me = engine.persona("main", tenant="acme", user="alice")
     kept = engine.persona("main2", tenant="acme", user="bob")
     kept.memories.write_many([f"Bob keeps note {n}." for n in range(20)])
-    for n in range(60):
-        me.memories.write(f"Note {n} is about the harbour of town {n}.")
+    me.memories.write_many([f"Note {n} is about the harbour of town {n}." for n in range(60)])
     raw, stop, problems, written = unwrap(me), threading.Event(), [], []
 
     def write(worker):

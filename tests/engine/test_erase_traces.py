@@ -71,7 +71,9 @@ def marks():
 
 def traces(folder):
     data = {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
-    return {(name, mark) for name, held in data.items() for mark in marks() if mark in held.lower() or mark in held}
+    sought = marks()
+    held = {name: (found, found.lower()) for name, found in data.items()}
+    return {(name, mark) for name, (found, lower) in held.items() for mark in sought if mark in lower or mark in found}
 
 
 def others(persona, count=40):
@@ -344,10 +346,10 @@ def test_killed_after_the_rows_went_it_is_finished_on_the_next_open(url, tmp_pat
 
 def test_killed_at_any_moment_it_is_either_not_begun_or_can_be_finished(url, tmp_path):
     outcomes = set()
-    for delay in (0.0, 0.02, 0.05, 0.1, 0.2, 0.4):
+    for delay in (0.0, 0.02, 0.1, 0.4):
         with open_engine(url) as engine:
             me = engine.persona("main", user=SECRETS["user"])
-            me.memories.write_many([f"{SECRETS['content']} Number {n} at {delay}." for n in range(400)])
+            me.memories.write_many([f"{SECRETS['content']} Number {n} at {delay}." for n in range(200)])
             before = me.stats().memories
         command = [sys.executable, "-c", KILLED, url, SECRETS["user"]]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -438,7 +440,7 @@ def dead(host):
 @pytest.mark.parametrize("emptied", [False, True])
 def test_postgres_is_vacuumed_and_its_samples_are_taken_anew(postgres, host, emptied):
     me = postgres.persona("main", tenant="acme", user=SECRETS["user"])
-    for number in range(20):
+    for number in range(8):
         fill(me, number)
     if not emptied:
         others(postgres.persona("main", tenant="acme", user="bob"))
@@ -446,7 +448,7 @@ def test_postgres_is_vacuumed_and_its_samples_are_taken_anew(postgres, host, emp
         connection.execute(text("analyze"))
     assert SECRETS["user"] in sampled(host) and "quagga" in sampled(host)
     erased = postgres.erase(tenant="acme", user=SECRETS["user"])
-    assert (erased.memories, erased.pending) == (40, False)
+    assert (erased.memories, erased.pending) == (16, False)
     assert "write-ahead log" in str(erased) and "VACUUM FULL" in str(erased)
     assert not dead(host)
     if not emptied or (host.dialect.server_version_info or (0,)) >= (18,):

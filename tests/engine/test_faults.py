@@ -150,7 +150,7 @@ def test_a_writer_that_is_killed_leaves_every_acknowledged_write(backend):
         assert len(stored) - len(acknowledged) in (0, 1)  # the one that was stored but not yet told
         assert me.stats().vectors == len(stored)
         for n in (0, after // 2, len(acknowledged) - 1):
-            assert me.recall(f"entry{n}")[0].memory.content == f"Ledger entry entry{n} for the harbour"
+            assert me.recall(f"entry{n}")[0].content == f"Ledger entry entry{n} for the harbour"
         assert me.memories.write("Ledger entry after the accident").created
         assert me.recall("accident")
     if backend.name == "sqlite-file":

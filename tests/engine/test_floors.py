@@ -190,6 +190,7 @@ def test_a_floor_that_cannot_work_is_refused_before_anything_is_asked(me):
 # -- confidence
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("embedder", ["hash/words", "none"])
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_every_hit_has_a_confidence_between_zero_and_one(make_engine, preset, embedder):

@@ -29,6 +29,7 @@ def contents(hits):
     return {hit.memory.content for hit in hits}
 
 
+@pytest.mark.blank
 def test_one_engine_serves_plain_code_two_loops_and_threads(me):
     me.memories.write("Lisbon plain")
 

@@ -118,6 +118,7 @@ def test_batches_that_introduce_the_same_projects_meet_without_a_deadlock(doors,
     assert doors[0].stats().memories == 4 * len(projects)
 
 
+@pytest.mark.blank
 def test_engines_that_open_a_new_file_at_once_all_work(backend, at_once, twin):
     if backend.name != "sqlite-file":
         pytest.skip("not applicable: only a file is set up on first use by whoever comes first")

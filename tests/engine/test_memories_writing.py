@@ -19,6 +19,7 @@ def contents(memories):
 # -- the smallest write, and everything at once
 
 
+@pytest.mark.blank
 @pytest.mark.behaviour("S10", "S04", "W02")
 def test_text_alone_is_a_complete_memory(make_engine, frozen_clock):
     me = make_engine(clock=frozen_clock).persona("main")

@@ -173,6 +173,7 @@ def test_an_answer_with_everything_at_hand_is_not_degraded(me):
     assert me.recall("").degraded is None
 
 
+@pytest.mark.blank
 def test_a_question_that_nothing_answers_is_an_abstention_with_a_reason(me):
     nothing_stored = me.recall("lisbon")
     me.memories.write("The office is in Lisbon.")

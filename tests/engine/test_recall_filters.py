@@ -28,6 +28,7 @@ def test_the_journal_returns_five_and_a_limit_takes_the_best_of_the_same_order(m
     assert [hit.memory.id for hit in me.recall("visit to Lisbon", limit=3)] == every[:3]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("limit", [0, -1, 1001, True, 2.0, "3"])
 def test_a_limit_that_makes_no_sense_is_refused(me, limit):
     with pytest.raises(InvalidInput, match="limit"):

@@ -113,7 +113,7 @@ def test_odd_questions_get_the_same_answers_on_both_databases(postgres_url):
             answers = [me.recall(question) for question in questions(200)]
             assert len(me.memories.list()) == 3
         assert {answer.abstained for answer in answers} == {True, False}
-        found.append([[hit.memory.content for hit in answer] for answer in answers])
+        found.append([[hit.content for hit in answer] for answer in answers])
 
     assert found[0] == found[1]
 

@@ -87,7 +87,7 @@ def test_postgres_itself_ranks_the_generated_column_with_the_same_numbers(postgr
         me = engine.persona("main")
         me.memories.write("They moved into a new office.", category="lisbon")
         me.memories.write("Lisbon and Porto, then Lisbon again.", category="travel")
-        hits = {hit.memory.id: hit.legs["text"] for hit in me.recall("lisbon")}
+        hits = {hit.id: hit.legs["text"] for hit in me.recall("lisbon")}
     host = create_engine(postgres_url)
     with host.connect() as connection:
         query = text("select id, ts_rank(search, 'lisbon'::tsquery) from memoranda.memories")

@@ -83,6 +83,7 @@ def test_a_subject_is_somebody(me):
         assert me.memories.write(f"About {right}.", about=right).memory.about == (right or "")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("axis", ["project", "space", "agent", "thread", "people", "user", "tenant", "persona"])
 def test_a_name_that_cannot_be_one_is_refused_and_named(engine, axis):
     for wrong in ("  ", "x" * 201, "a\nb", "a\x00b", "\ud800", 5, b"ana"):

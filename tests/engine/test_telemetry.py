@@ -12,13 +12,16 @@ from opentelemetry.trace import SpanContext, SpanKind, StatusCode, TraceFlags
 
 from memoranda import MemoryEngine
 from memoranda.embedders.hash_words import HashWords
+from memoranda.embedders.openai import OpenAIEmbedder
 from memoranda.errors import EmbedderUnavailable, MemorandaError
 from memoranda.memories import Memories
 from memoranda.persona import Persona
 from memoranda.policies import JobPolicy
 from memoranda.projects import Projects
 from memoranda.spaces import Spaces
+from memoranda.telemetry import count_input_tokens
 from memoranda.testing import BrokenEmbedder, DeferredEmbedder
+from memoranda.testing.openai_server import OpenAIServer
 from memoranda.user_model import UserModel
 
 TEXT, ASKED, NAME = "zanzibarium", "quixotical", "persephonia"
@@ -253,6 +256,38 @@ def test_a_call_that_leaves_the_machine_is_a_clients(make_engine, spans):
     make_engine(embedder=embedder).persona("main").memories.write("one thing")
     [embedding] = named(spans, "embeddings openai/some-model")
     assert embedding.kind is SpanKind.CLIENT and embedding.attributes["gen_ai.provider.name"] == "openai"
+
+
+def test_the_tokens_that_a_service_counted_are_told(make_engine, spans):
+    with OpenAIServer() as server:
+        embedder = OpenAIEmbedder(base_url=server.url, api_key=server.key, batch_size=1)
+        engine = make_engine(embedder=embedder, background="inline")
+        me = engine.persona("main")
+        me.memories.write_many(["one thing", "another thing"])
+        me.recall("one thing")  # seen before: nobody is asked
+    written, asked = (span.attributes for span in named(spans, f"embeddings {embedder.name}"))
+    assert len(server.requests) == 2 and written["gen_ai.usage.input_tokens"] >= 4
+    assert "gen_ai.usage.input_tokens" not in asked
+
+
+def test_an_embedder_of_ones_own_can_tell_its_tokens_too(make_engine, spans):
+    class Counting(HashWords):
+        name, local = "test/counting", False
+
+        def embed(self, texts, purpose="text"):
+            for text in texts:
+                count_input_tokens(len(text.split()))
+            return super().embed(texts)
+
+        async def aembed(self, texts, purpose="text"):
+            return self.embed(texts)
+
+    me = make_engine(embedder=Counting()).persona("main")
+    me.memories.write_many(["one thing", "another little thing"])
+    me.recall("which thing?")  # asked within a time limit
+    tokens = [span.attributes["gen_ai.usage.input_tokens"] for span in named(spans, "embeddings test/counting")]
+    assert tokens == [5, 2]
+    count_input_tokens(1)  # nobody watches
 
 
 def test_an_error_is_known_by_its_type_only(make_engine, spans):

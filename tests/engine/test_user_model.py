@@ -147,6 +147,7 @@ def test_an_erased_user_has_no_model_left(engine):
     assert len(bob.user_model.history("baseline")) == 2
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("dimension", "content", "confidence"),
     [

@@ -32,6 +32,7 @@ def opened(make_engine, server, **options):
     return make_engine(embedder=embedder, **settings)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", FAULTS)
 @pytest.mark.behaviour("W04", "W07")
 def test_an_outage_heals_itself_and_every_memory_is_embedded_once(make_engine, server, name):
@@ -47,6 +48,7 @@ def test_an_outage_heals_itself_and_every_memory_is_embedded_once(make_engine, s
     assert me.recall("Who is the lighthouse keeper?")[0].legs["vector"] > 0
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", FAULTS)
 def test_neither_a_write_nor_a_recall_waits_longer_than_the_time_limit(make_engine, server, name):
     engine = opened(make_engine, server)

@@ -505,14 +505,14 @@ def test_vectors_come_back_in_order_whatever_order_and_form_they_have(vectors, r
         for index, array in enumerate(arrays)
     ]
     random.shuffle(items)
-    read = wire.read_vectors(json.dumps({"data": items}).encode(), len(items))
+    read = wire.read(json.dumps({"data": items}).encode(), len(items)).vectors
     assert [vector.tolist() for vector in read] == [array.tolist() for array in arrays]
 
 
 @given(JSON | st.fixed_dictionaries({"data": st.lists(st.fixed_dictionaries({"embedding": JSON, "index": JSON}))}))
 def test_no_answer_is_so_strange_that_it_is_not_refused_or_read(answer):
     try:
-        assert len(wire.read_vectors(json.dumps(answer).encode(), 1)) == 1
+        assert len(wire.read(json.dumps(answer).encode(), 1).vectors) == 1
     except wire.UnreadableAnswer as error:
         assert str(error)
 

@@ -347,7 +347,7 @@ def test_a_pipeline_asks_the_model_of_its_runner(how):
         return None
 
     model = ScriptedModel(["[]", OSError("hunter2")])
-    runner = Runner(None, None, model)  # type: ignore[arg-type]
+    runner = Runner(None, None, CheckedModel(model))  # type: ignore[arg-type]
     result = asyncio.run(runner.arun(steps())) if how == "async" else runner.run(steps())
     assert result == ("[]", "Model 'test/scripted' failed with OSError.")
     assert [(call.schema, call.max_tokens) for call in model.calls] == [(SCHEMA, 9), (None, None)]

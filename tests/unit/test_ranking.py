@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
-from memoranda.ranking import FLOORS, measured_for, rank
+from memoranda.ranking import FLOORS, measured_for, merged, rank
 from memoranda.ranking.evidence import spelling
 from memoranda.ranking.weighted import term_places, ts_rank
 from memoranda.text import Tokenizer, join_terms, words
@@ -279,6 +279,70 @@ def test_the_scale_of_an_embedders_cosines_does_not_change_the_order():
     assert order(ask("Who is Ana's dog?", embedded=True), narrow) == wide
 
 
+# -- what has neither age nor importance, and lists of several kinds
+
+
+def of_documents(query: Query) -> Query:
+    return replace(query, timeless=True)
+
+
+@pytest.mark.behaviour("R12")
+def test_weighted_gives_the_golden_number_for_knowledge_however_old_it_is():
+    query, policy = of_documents(ask("lisbon", embedded=True)), RankingPolicy(name="weighted")
+    chunk = row(1, "The Lisbon office opened.", cosine=0.8, importance=0)
+    old = replace(chunk, created_at=NOW - timedelta(days=365))
+    for stored in (chunk, old):
+        (scored,) = rank(query, [stored], policy)
+        assert scored.score == pytest.approx(0.5772683, abs=5e-8)
+        assert scored.legs.keys() == {"text", "vector"}
+
+
+@pytest.mark.behaviour("R12")
+def test_weighted_counts_the_words_of_knowledge_fully_where_there_is_no_vector():
+    query = of_documents(ask("lisbon"))
+    (scored,) = rank(query, [row(1, "The Lisbon office opened.", importance=0)], RankingPolicy(name="weighted"))
+    assert scored.score == pytest.approx(0.2431708, abs=5e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_age_and_importance_move_no_score_of_knowledge(name):
+    query = of_documents(ask("lisbon office", embedded=True))
+    chunk = row(1, "The Lisbon office opened.", cosine=0.8, text_rank=1, dense_rank=1)
+    aged = replace(chunk, created_at=NOW - timedelta(days=900), happened_at=NOW - timedelta(days=900))
+    scores = {rank(query, [stored], RankingPolicy(name=name))[0].score for stored in (chunk, aged)}
+    assert len(scores) == 1
+
+
+def test_a_newer_passage_is_no_correction_of_an_older_one():
+    older = row(1, "Ana lives in Lisbon with her dog.", cosine=0.70, happened=NOW - timedelta(days=90))
+    newer = row(2, "Ana lives in Berlin with her dog.", cosine=0.62, happened=NOW - timedelta(days=2))
+    query = ask("Where does Ana live?", embedded=True)
+    assert order(query, [older, newer]) == [2, 1]
+    assert order(of_documents(query), [older, newer]) == [1, 2]
+
+
+def test_a_memory_that_fades_is_not_buried_under_knowledge_that_does_not():
+    policy = RankingPolicy(name="weighted")
+    memory = row(1, "The Lisbon office opened.", cosine=0.8, importance=9, created_at=NOW - timedelta(days=30))
+    chunk = row(2, "The Lisbon office has a kitchen.", cosine=0.7)
+    dated, timeless = (kind(ask("lisbon", embedded=True)) for kind in (lambda query: query, of_documents))
+    kinds = [(dated, rank(dated, [memory], policy)), (timeless, rank(timeless, [chunk], policy))]
+    assert kinds[0][1][0].score < kinds[1][1][0].score / 10
+    assert [s.candidate.id.int for s in merged(kinds, policy)] == [1, 2]
+
+
+def test_of_two_kinds_the_surer_one_stands_first_where_scores_are_relative():
+    query = ask("Where is the wifi password?", embedded=True)
+    sure = row(1, "The wifi password is on the fridge.", cosine=0.8, text_rank=1, dense_rank=1)
+    unsure = row(2, "Batteries are changed once a year.", cosine=0.3, text_rank=1, dense_rank=1)
+    for name in ("standard", "rrf"):
+        policy = RankingPolicy(name=name)
+        for memory, chunk in ((sure, unsure), (unsure, sure)):
+            documents = of_documents(query)
+            kinds = [(query, rank(query, [memory], policy)), (documents, rank(documents, [chunk], policy))]
+            assert [s.candidate.id.int for s in merged(kinds, policy)] == [1, 2]
+
+
 # -- confidence
 
 
@@ -363,6 +427,17 @@ def test_equal_rows_stand_newest_first_then_by_the_higher_id(rows, days):
     twins = [replace(rows[0], id=UUID(int=n), happened_at=NOW + timedelta(days=n // 2)) for n in range(1, 6)]
     twins = [replace(twin, session="", position=None) for twin in twins]
     assert order(ask("lisbon", embedded=True), twins) == [5, 4, 3, 2, 1]
+
+
+@given(rows_strategy, rows_strategy, questions, st.booleans(), st.sampled_from(NAMES))
+def test_one_list_keeps_the_order_of_each_kind_and_loses_nothing(rows, chunks, asked, embedded, name):
+    policy, query = RankingPolicy(name=name), ask(asked, embedded=embedded)
+    documents = of_documents(query)
+    chunks = [replace(chunk, id=UUID(int=100 + chunk.id.int)) for chunk in chunks]
+    kinds = [(query, rank(query, rows, policy)), (documents, rank(documents, chunks, policy))]
+    listed = [scored.candidate.id.int for scored in merged(kinds, policy)]
+    for (_, ranked), kind in zip(kinds, (range(100), range(100, 200)), strict=True):
+        assert [number for number in listed if number in kind] == [s.candidate.id.int for s in ranked]
 
 
 def test_four_hundred_candidates_are_ranked_in_milliseconds():

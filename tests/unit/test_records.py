@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from memoranda.records import Hit, Memory, MemoryRecord, MemoryVersion, Recall, Source, Written
+from memoranda.records import Memory, MemoryHit, MemoryRecord, MemoryVersion, Recall, Source, Written
 from memoranda.reports import Statistics
 
 SECRET = "a text that no log may show"
@@ -25,7 +25,7 @@ MEMORY = Memory(
 )
 SOURCE = Source(id=UUID(int=2), memory_id=MEMORY.id, type="manual", excerpt=SECRET, created_at=MOMENT)
 VERSION = MemoryVersion(memory_id=MEMORY.id, version=1, change="mark", changed_by="", changed_at=MOMENT, memory=MEMORY)
-HIT = Hit(memory=MEMORY, score=1.5, confidence=0.5, legs={"text": 1.0})
+HIT = MemoryHit(memory=MEMORY, score=1.5, confidence=0.5, legs={"text": 1.0})
 EVERY = [
     MEMORY,
     SOURCE,

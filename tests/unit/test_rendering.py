@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.records import Hit, Memory, MemoryRecord, Recall, Source, Written
+from memoranda.records import Memory, MemoryHit, MemoryRecord, Recall, Source, Written
 from memoranda.rendering import memory_line, one_line, recall_lines, record_lines, written_line
 
 MOMENT = datetime(2026, 5, 8, 12, tzinfo=UTC)
@@ -106,7 +106,7 @@ def test_a_write_answers_in_a_sentence():
 
 
 def test_a_recall_lists_its_hits_or_says_why_there_are_none():
-    hits = tuple(Hit(memory=memory, score=1.0, confidence=1.0) for memory in (MEMORY, OTHER))
+    hits = tuple(MemoryHit(memory=memory, score=1.0, confidence=1.0) for memory in (MEMORY, OTHER))
     both = f"{memory_line(MEMORY)}\n{memory_line(OTHER)}"
     assert recall_lines(Recall(hits=hits)) == str(Recall(hits=hits)) == both
     assert recall_lines(Recall(hits=hits, degraded="words only")) == f"(degraded: words only)\n{both}"

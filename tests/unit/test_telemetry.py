@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import memoranda
 from memoranda import telemetry
 from memoranda.loop_thread import LoopThread
-from memoranda.records import Forgotten, Hit, Kept, Memory, MemoryRecord, Recall, Source, Space, Undone, Written
+from memoranda.records import Forgotten, Kept, Memory, MemoryHit, MemoryRecord, Recall, Source, Space, Undone, Written
 from memoranda.reports import Erased, Exported, Imported, Statistics
 
 MOMENT = datetime(2026, 5, 8, tzinfo=UTC)
@@ -43,12 +43,12 @@ def answers(said="something"):
     """Return one of each kind of answer, with the same words wherever words may be."""
     one = memory(1, said, tenant=said, persona=said, author=said, project=said, space=said, about=said, session=said)
     two = memory(2, said)
-    hit = Hit(memory=one, score=1.5, confidence=0.25, legs={said: 1.0}, reasons=(said,))
+    hit = MemoryHit(memory=one, score=1.5, confidence=0.25, legs={said: 1.0}, reasons=(said,))
     source = Source(
         id=ONE, memory_id=ONE, type="manual", session=said, channel=said, actor=said, excerpt=said, created_at=MOMENT
     )
     return {
-        "recall": Recall(hits=(hit, Hit(memory=two, score=0.5, confidence=0.75)), degraded=said),
+        "recall": Recall(hits=(hit, MemoryHit(memory=two, score=0.5, confidence=0.75)), degraded=said),
         "abstention": Recall(abstained=True, reason=said, nearest=(hit,)),
         "nothing asked": Recall(abstained=True, reason=said),
         "hit": hit,

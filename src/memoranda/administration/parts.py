@@ -8,6 +8,7 @@ from memoranda.db.database import Database
 from memoranda.effects import Runner
 from memoranda.embedders.space import VectorSpace
 from memoranda.jobs import Background
+from memoranda.models.checked import CheckedModel
 from memoranda.pipelines.context import Context
 from memoranda.policies import Policies
 from memoranda.scope import Scope
@@ -21,6 +22,7 @@ class EngineParts:
     _clock: Callable[[], datetime]
     _database: Database
     _leaves_jobs: bool
+    _model: CheckedModel
     _policies: Policies
     _runner: Runner
     _space: VectorSpace
@@ -36,6 +38,7 @@ class EngineParts:
             clock=self._clock,
             space=self._space,
             leaves_jobs=self._leaves_jobs,
+            model=self._model,
         )
 
     def _everything(self) -> Context:

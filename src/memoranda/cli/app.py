@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from memoranda import __version__
 from memoranda.cli import (
     calibrate,
+    conversations,
     correcting,
     database,
     demo,
@@ -18,6 +19,7 @@ from memoranda.cli import (
     erasing,
     jobs,
     keeping,
+    knowledge,
     members,
     moving,
     reading,
@@ -132,6 +134,16 @@ def start_database(context: typer.Context) -> None:
     _help_if_alone(context)
 
 
+def start_conversations(context: typer.Context) -> None:
+    """List, show and search what was said."""
+    _help_if_alone(context)
+
+
+def start_knowledge(context: typer.Context) -> None:
+    """Take in documents, which `recall` finds beside memories, and look at them."""
+    _help_if_alone(context)
+
+
 def start_projects(context: typer.Context) -> None:
     """Say who may read and write what a project shares."""
     _help_if_alone(context)
@@ -150,7 +162,7 @@ def _help_if_alone(context: typer.Context) -> None:
 
 
 _SETTINGS: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
-_STORE = "Store"
+_STORE, _TALKS = "Store", "Conversations"
 
 app = typer.Typer(cls=CommandLine, **_SETTINGS)
 app.callback(invoke_without_command=True, epilog=EPILOG)(start)
@@ -182,6 +194,15 @@ for _panel, _verbs in (
         {"keep": keeping.keep, "forget": keeping.forget, "core": keeping.core, "relevant": keeping.relevant},
     ),
     (
+        _TALKS,
+        {
+            "prompt": conversations.prompt,
+            "flush": conversations.flush,
+            "compact": conversations.compact,
+            "review": conversations.review,
+        },
+    ),
+    (
         _STORE,
         {
             "export": moving.export,
@@ -206,6 +227,25 @@ for _panel, _verbs in (
     for _name, _verb in _verbs.items():
         app.command(_name, epilog=EPILOG, rich_help_panel=_panel)(_verb)
 for _name, _start, _verbs in (
+    (
+        "conversations",
+        start_conversations,
+        {
+            "list": conversations.list_conversations,
+            "show": conversations.show,
+            "search": conversations.search,
+        },
+    ),
+    (
+        "knowledge",
+        start_knowledge,
+        {
+            "ingest": knowledge.ingest,
+            "list": knowledge.list_documents,
+            "show": knowledge.show,
+            "delete": knowledge.delete,
+        },
+    ),
     ("projects", start_projects, {"add": members.add, "remove": members.remove, "members": members.members}),
     ("spaces", start_spaces, {"create": members.create, "archive": members.archive, "list": members.list_spaces}),
     (
@@ -223,4 +263,4 @@ for _name, _start, _verbs in (
     _group.callback(invoke_without_command=True, epilog=EPILOG)(_start)
     for _verb_name, _verb in _verbs.items():
         _group.command(_verb_name, epilog=EPILOG)(_verb)
-    app.add_typer(_group, name=_name, rich_help_panel=_STORE)
+    app.add_typer(_group, name=_name, rich_help_panel=_TALKS if _name == "conversations" else _STORE)

@@ -1,19 +1,11 @@
-"""`memoranda demo`: a story of five conversations is stored, asked, corrected and asked again, before your eyes.
+"""`memoranda demo`: the story of `memoranda.cli.story` is told while you watch, and shown in a terminal or as JSON."""
 
-The turns ship with the package in `story.jsonl`, in the format that `memoranda write -` reads. Everything shown is
-computed by the engine while you watch; nothing is prepared but the questions.
-"""
-
-import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,104 +13,27 @@ from memoranda.cli import output
 from memoranda.cli.exits import DONE
 from memoranda.cli.next_steps import next_steps
 from memoranda.cli.options import Embedder, Json, Schema, Store, address, command
+from memoranda.cli.story import (
+    CORRECTED_ON,
+    TALK,
+    Asked,
+    Blocks,
+    Chain,
+    Corrected,
+    Folded,
+    Read,
+    Scene,
+    Stored,
+    Talked,
+    play,
+)
 from memoranda.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from memoranda.persona import Persona
-    from memoranda.records import Memory, Recall
-
-T = TypeVar("T")
-
-QUESTIONS = (
-    ("What is Noor allergic to?", "Five sessions, one answer."),
-    ("What does ERR-7F3A/9 mean?", "Codes stay whole: no tokenizer cuts them to pieces."),
-    ("Who damaged the antenna cable?", "The turns of one conversation speak for each other."),
-    ("センサーの納期はいつですか。", "“When will the sensors be delivered?” The supplier writes in Japanese."),
-    ("What did the insurance cost?", "Nobody ever said. Then nothing is the right answer."),
-)
-MOVING = "When is the open day?"
-CORRECTION = "The open day is on Saturday 10 May, because the bridge road stays closed until then."
-CORRECTED_ON = datetime(2025, 4, 22, tzinfo=UTC)
-EARLIER = datetime(2025, 4, 1, tzinfo=UTC)
-_HITS = 2
 _WIDTH = 100
 """Columns: longer lines are hard to read."""
-
-
-def story() -> list[dict[str, Any]]:
-    """Return the turns of the story, in order."""
-    text = files("memoranda.cli").joinpath("story.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-# -- what happens
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """The story was stored."""
-
-    turns: list[dict[str, Any]]
-    embedder: str | None
-    milliseconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question was answered."""
-
-    question: str
-    note: str
-    recall: "Recall"
-    milliseconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Corrected:
-    """A fact was replaced."""
-
-    old: "Memory"
-    new: "Memory"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
-    """What replaced what."""
-
-    memories: "list[Memory]"
-
-
-Scene = Stored | Asked | Corrected | Chain
-
-
-def play(persona: "Persona") -> Iterator[Scene]:
-    """Store the story in an empty persona, and ask, correct and ask again."""
-    turns = story()
-    _, milliseconds = _timed(lambda: persona.memories.write_many(turns))
-    yield Stored(turns=turns, embedder=persona.stats().embedder, milliseconds=milliseconds)
-
-    def ask(question: str, note: str, **filters: Any) -> Asked:
-        recall, milliseconds = _timed(lambda: persona.recall(question, limit=_HITS, **filters))
-        return Asked(question=question, note=note, recall=recall, milliseconds=milliseconds)
-
-    for question, note in QUESTIONS:
-        yield ask(question, note)
-    before = ask(MOVING, "Before the correction.")
-    yield before
-    if not before.recall:  # an embedder of the caller's own may see it otherwise
-        return
-    written = persona.memories.supersede(before.recall[0].memory.id, CORRECTION, event_time=CORRECTED_ON)
-    yield Corrected(old=written.superseded or before.recall[0].memory, new=written.memory)
-    yield ask(MOVING, "After it: the old date is out of every answer.")
-    yield ask(MOVING, f"As of {EARLIER:%Y-%m-%d}: what was known then.", as_of=EARLIER)
-    yield Chain(memories=persona.memories.history(written.id))
-
-
-def _timed(call: Callable[[], T]) -> tuple[T, float]:
-    start = time.perf_counter()
-    return call(), (time.perf_counter() - start) * 1000
 
 
 # -- how it is shown
@@ -148,6 +63,15 @@ class Stage:
                     title="history",
                     note="Nothing was destroyed: both are there, with the time each held.",
                 )
+            case Talked():
+                self._talked(scene)
+            case Folded():
+                self._folded(scene)
+            case Blocks():
+                self._blocks(scene)
+            case Read():
+                text = output.styled(f"{scene.ingested}.")
+                self._panel(text, title="knowledge", note="Documents are kept apart from memories, cut into chunks.")
 
     def _stored(self, scene: Stored) -> None:
         from rich.table import Table
@@ -169,6 +93,60 @@ class Stage:
             title=f"{len(scene.turns)} memories of {len(sessions)} conversations",
             subtitle=f"stored in {scene.milliseconds:,.0f} ms, {how}",
             note="Noor and Teodor build river gauges for their village. An agent remembers what they said.",
+        )
+
+    def _talked(self, scene: Talked) -> None:
+        from rich.table import Table
+
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold", ratio=1)
+        for message in scene.messages:
+            speaker = "Noor" if message.role == "user" else "agent"
+            table.add_row(output.styled(speaker, "cyan"), output.styled(output.one_line(message.text)))
+        self._panel(
+            table,
+            title=f"the conversation {TALK!r}",
+            subtitle=output.counted(len(scene.messages), "message", "messages"),
+            note="Noor talks to an agent. Every message is kept as it is, and read again under any framework.",
+        )
+
+    def _folded(self, scene: Folded) -> None:
+        done = scene.compacted
+        text = output.styled(f"{done.folded} messages are folded into a summary:\n", "bold")
+        text.append(f"{output.one_line(done.summary)}\n", style="not bold")
+        text.append("before that, one call saved what must not be lost:", style="bold")
+        for memory in scene.saved:
+            text.append(f"\n[{memory.short_id}] ", style="cyan not bold")
+            text.append(output.one_line(memory.content), style="not bold")
+        self._panel(
+            text,
+            title="the conversation has become too long",
+            subtitle="flushed, folded, nothing deleted",
+            note="The demo has no language model: a scripted one gives two answers that were written down beforehand.",
+            style="magenta",
+        )
+
+    def _blocks(self, scene: Blocks) -> None:
+        from rich.table import Table
+
+        table = Table.grid(padding=(0, 2))
+        for _ in range(4):
+            table.add_column(overflow="fold")
+        for number, block in enumerate(scene.blocks):
+            how = "" if not number else "a new block" if block.changed else "the same bytes"
+            style = "magenta" if block.changed else "green"
+            table.add_row(
+                output.styled(block.when),
+                output.styled(block.sha256[:12], style),
+                output.styled(f"{block.bytes:,} bytes"),
+                output.styled(how, style),
+            )
+        self._panel(
+            table,
+            title="the block of memories in its system prompt",
+            subtitle="sha-256 of the block",
+            note="It stays the same, so that a provider's cache of the prompt is hit, until the compaction ends it.",
         )
 
     def _asked(self, scene: Asked) -> None:
@@ -232,9 +210,10 @@ def demo(
     schema: Schema = "memoranda",
     as_json: Json = False,
 ) -> int:
-    """Watch a story being stored, asked, corrected and asked again.
+    """Watch a story being stored, asked, corrected, talked about, folded and asked again.
 
-    It needs no network, takes seconds, and leaves nothing behind unless asked to.
+    It needs no network and no language model (a scripted one stands in for it,
+    and says so), takes seconds, and leaves nothing behind unless asked to.
 
     Examples:
         memoranda demo
@@ -312,3 +291,11 @@ def _document(scene: Scene) -> dict[str, Any]:
             return {"step": "corrected", "superseded": scene.old, "memory": scene.new}
         case Chain():
             return {"step": "history", "memories": scene.memories}
+        case Talked():
+            return {"step": "talked", "conversation": TALK, "messages": len(scene.messages)}
+        case Folded():
+            return {"step": "compacted", "model": "scripted", "compacted": scene.compacted, "memories": scene.saved}
+        case Blocks():
+            return {"step": "prompt", "conversation": TALK, "blocks": scene.blocks}
+        case Read():
+            return {"step": "ingested", "document": scene.ingested}

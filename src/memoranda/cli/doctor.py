@@ -45,6 +45,7 @@ def _pairs(found: "Diagnosis") -> list[tuple[str, Any]]:
         ("language", found.language),
         ("floor", None if found.floor is None else f"{found.floor:g}"),
         ("memories", f"{found.memories:,}"),
+        ("chunks", f"{found.chunks:,}" if found.chunks else None),
         ("oldest", found.oldest.strftime("%Y-%m-%d %H:%M UTC") if found.oldest else None),
         ("vectors", f"{found.vectors:,}"),
         ("without vector", f"{found.without_vector:,}" if found.without_vector else None),

@@ -89,13 +89,18 @@ def memory_fields(
         audience=audience,
         session=session,
         position=position,
-        metadata=None if metadata is None else _object(metadata),
+        metadata=None if metadata is None else json_object(metadata),
         source={k: v for k, v in dict(type=source, channel=channel, excerpt=excerpt).items() if v is not None} or None,
     )
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _object(text: str) -> dict[str, Any]:
+def json_object(text: str) -> dict[str, Any]:
+    """Return the object that the option --metadata holds.
+
+    Raises:
+        InvalidInput: it holds none.
+    """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

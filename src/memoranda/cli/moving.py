@@ -2,15 +2,17 @@
 
 import json
 import sys
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
 import typer
 
-from memoranda.cli import output
+from memoranda.cli import importing, output
 from memoranda.cli.exits import DONE
-from memoranda.cli.options import Store, command, whole_store
+from memoranda.cli.options import Store, command, store, whole_store
 from memoranda.cli.progress import progress
+from memoranda.errors import InvalidInput
 
 if TYPE_CHECKING:
     from memoranda.reports import Exported, Imported
@@ -55,28 +57,57 @@ def export(
     return DONE
 
 
-@command(whole_store)
+@command(store)
 def import_file(
     store: Store,
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="What `memoranda export` wrote; - is standard input.", show_default=False),
+        typer.Argument(
+            metavar="FILE",
+            help="What `memoranda export` wrote, or conversations of another program; - is standard input.",
+            show_default=False,
+        ),
     ],
-    vectors: Annotated[bool, typer.Option("--vectors/--no-vectors", help="Whether vectors are taken in.")] = True,
+    vectors: Annotated[bool, typer.Option("--vectors/--no-vectors", help="Whether an export's vectors count.")] = True,
+    conversation: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What the one conversation of the file is called here.", show_default=False),
+    ] = None,
+    speaker: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who the user is in a log; the first who speaks.", show_default=False),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what conversations would be stored, and what left out.")
+    ] = False,
 ) -> int:
-    """Take in every row of an exported file that is not there yet: all of them or, if anything is wrong, none.
+    """Take in what `memoranda export` wrote, or the conversations of another program.
 
-    A file that was cut off or changed is refused, and the line is named. Rows
-    that are there already are left alone, so it is safe to run again. Who may
-    write what is not asked: every row stays whose it was.
+    An export: every row that is not there yet, all of them or, if anything is
+    wrong, none. A file that was cut off or changed is refused, and the line is
+    named. Every row stays whose it was: --persona, --user and --tenant do not
+    count, and who may write what is not asked.
+
+    Conversations: a ChatGPT export (conversations.json, or the .zip), messages
+    as OpenAI's API has them in JSON or JSONL, or a log with lines such as
+    "Ana: text". Each is stored whole, for --persona and --user, and what could
+    not be read is counted by reason. It is safe to run again.
 
     Examples:
         memoranda import memories.jsonl.gz --url sqlite:///new.db
-        memoranda import memories.jsonl --no-vectors --embedder wordllama
+        memoranda import chatgpt-export.zip --user ana
+        memoranda import support.log --speaker Ana --conversation support-7
+        memoranda import thread.jsonl --dry-run --json
     """
-    place: str | BinaryIO = sys.stdin.buffer if file == _STREAM else file
+    source = BufferedReader(sys.stdin.buffer) if file == _STREAM else file  # type: ignore[type-var]
+    if importing.holds_conversations(source):
+        return importing.import_conversations(
+            store, source, conversation=conversation, speaker=speaker, dry_run=dry_run
+        )
+    if conversation or speaker or dry_run:
+        raise InvalidInput("--conversation, --speaker and --dry-run are for conversations: this is an export")
     with store.engine(create=True) as engine, progress("importing") as advance:
-        imported = engine.import_from(place, vectors=vectors, progress=advance)
+        imported = engine.import_from(source, vectors=vectors, progress=advance)
     _answer(imported, store, sys.stdout)
     return DONE
 

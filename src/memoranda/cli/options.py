@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memoranda.engine import MemoryEngine
     from memoranda.jobs import BackgroundMode
     from memoranda.persona import Persona
+    from memoranda.protocols import LanguageModel
 
 Command = Callable[..., int]
 """A command returns its exit code."""
@@ -45,6 +46,17 @@ Embedder = Annotated[
         help="auto, hash/words, wordllama, none, openai/MODEL or openai/MODEL@DIMENSIONS, which ask OPENAI_BASE_URL "
         "with OPENAI_API_KEY; left out, what the store was made with.",
         rich_help_panel=_STORE,
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="The language model: openai/MODEL, ollama/MODEL, command or none; what MEMORANDA_LLM_BACKEND and its "
+        "companions name if left out.",
+        rich_help_panel=_STORE,
+        show_default=False,
     ),
 ]
 Schema = Annotated[
@@ -82,13 +94,20 @@ class Store:
     as_json: bool
 
     @contextmanager
-    def engine(self, *, create: bool = False, background: "BackgroundMode" = "inline") -> "Iterator[MemoryEngine]":
+    def engine(
+        self,
+        *,
+        create: bool = False,
+        background: "BackgroundMode" = "inline",
+        model: "str | LanguageModel | None" = None,
+    ) -> "Iterator[MemoryEngine]":
         """Open the engine for a command.
 
         Args:
             create: Whether a SQLite file may be made. Where nothing is to be written, a mistyped path must not become
                 an empty store that answers "nothing found".
             background: Who does what a verb leaves to be done; see `MemoryEngine`.
+            model: The language model; see `MemoryEngine`.
 
         Raises:
             StoreUnavailable: there is no such file.
@@ -102,6 +121,7 @@ class Store:
             timezone=self.timezone,
             schema=self.schema,
             background=background,
+            model=model,
         ) as engine:
             if engine.is_new and not create:
                 raise StoreUnavailable(
@@ -111,9 +131,15 @@ class Store:
             yield engine
 
     @contextmanager
-    def opened(self, axes: Mapping[str, Any] | None = None, *, create: bool = False) -> "Iterator[Persona]":
-        """Open the persona for a command, inside the axes that `scope` returns; see `engine` for `create`."""
-        with self.engine(create=create) as engine:
+    def opened(
+        self,
+        axes: Mapping[str, Any] | None = None,
+        *,
+        create: bool = False,
+        model: "str | LanguageModel | None" = None,
+    ) -> "Iterator[Persona]":
+        """Open the persona for a command, inside the axes that `scope` returns; see `engine` for the others."""
+        with self.engine(create=create, model=model) as engine:
             yield engine.persona(self.persona, tenant=self.tenant, user=self.user).scoped(**axes or {})
 
 

@@ -201,17 +201,26 @@ def hits_table(hits: Sequence["Hit"]) -> "Table":
     rows = table(*kept)
     rows.add_column("memory, and why it is here", overflow="fold", ratio=1)
     for hit in hits:
-        memory = hit.memory
-        text = styled(_marks(memory), "dim").append(one_line(_titled(memory)), style="not dim")
+        name, day, marks, content = _told(hit)
+        text = styled(marks, "dim").append(one_line(content), style="not dim")
         if hit.reasons:
             text.append(f"\n{one_line('; '.join(hit.reasons))}", style="dim italic")
-        cells = {
-            "id": styled(memory.short_id, "cyan"),
-            "conf": styled(f"{hit.confidence:.2f}"),
-            "day": styled(memory.day.isoformat()),
-        }
+        cells = {"id": styled(name, "cyan"), "conf": styled(f"{hit.confidence:.2f}"), "day": styled(day)}
         rows.add_row(*(cells[name] for name, _ in kept), text)
     return rows
+
+
+def _told(hit: "Hit") -> tuple[str, str, str, str]:
+    """Return short id and day, where a hit has any, what stands before its text, and the text."""
+    from memoranda.records import KnowledgeHit, MemoryHit
+
+    match hit:
+        case MemoryHit(memory=memory):
+            return memory.short_id, memory.day.isoformat(), _marks(memory), _titled(memory)
+        case KnowledgeHit(chunk=chunk):
+            return "", "", f"[{one_line(chunk.source)}#{chunk.chunk_index}] ", chunk.content
+        case _:
+            return "", "", "", hit.content
 
 
 def pairs_table(pairs: Iterable[tuple[str, Any]]) -> "Table":
@@ -295,6 +304,7 @@ def statistics_table(statistics: "Statistics") -> "Table":
         return ", ".join(f"{name or '(none)'} {count:,}" for name, count in sorted(found.items()))
 
     days = [day.isoformat() for day in (statistics.first_day, statistics.last_day) if day]
+    chunks = f"{counted(statistics.chunks, 'chunk', 'chunks')}, {statistics.embedded_chunks:,} with vectors"
     return pairs_table(
         [
             ("memories", f"{statistics.memories:,}"),
@@ -303,6 +313,7 @@ def statistics_table(statistics: "Statistics") -> "Table":
             ("by category", counts(statistics.by_category)),
             ("with vectors", f"{statistics.vectors:,}"),
             ("by another embedder", f"{statistics.other_vectors:,}" if statistics.other_vectors else None),
+            ("documents", f"{statistics.documents:,} in {chunks}" if statistics.documents else None),
             ("days", " to ".join(days)),
             ("embedder", statistics.embedder or "none: found by words only"),
         ]

@@ -5,8 +5,9 @@ columns and indexes of full text, and the indexes that pay on one of them only. 
 starts with tenant and persona, so that the schema can be distributed by hash on the tenant as it is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import (
     Boolean,
@@ -25,17 +26,18 @@ from sqlalchemy import (
     text,
 )
 
+from memoranda.db import conversation_tables, corpora, knowledge_tables
+from memoranda.db.columns import CLUSTERED, axis, one_of, scale, scope, searched
+from memoranda.db.corpora import Corpus, Kind
 from memoranda.db.inserts import Inserts
 from memoranda.db.types import Json, Metadata, UTCDateTime
 
 if TYPE_CHECKING:
-    from sqlalchemy import FromClause
-
     from memoranda.db.dialects.base import Dialect
 
 MEMORY_TYPES = ("preference", "semantic", "episodic", "prospective", "procedural", "summary")
 STATUSES = ("active", "superseded", "retracted", "expired")
-AUDIENCES = ("private", "project")
+AUDIENCES = knowledge_tables.AUDIENCES
 JOB_STATUSES = ("waiting", "failed")
 ERASURES = ("memory", "user", "about", "persona")
 SOURCE_TYPES = ("user_message", "assistant_inference", "tool_result", "manual", "consolidation", "reflection")
@@ -56,10 +58,9 @@ class Tables:
     dialect: "Dialect"
     inserts: Inserts
     metadata: MetaData
+    corpora: Mapping[Kind, Corpus]
+    """The tables that are searched, by what their rows are."""
     memories: Table
-    one: "FromClause"
-    """The memories under another name, for a statement that looks from one row at others."""
-    other: "FromClause"
     memory_versions: Table
     memory_access: Table
     sources: Table
@@ -70,27 +71,14 @@ class Tables:
     jobs: Table
     user_model: Table
     user_model_versions: Table
+    knowledge_documents: Table
+    knowledge_chunks: Table
+    conversations: Table
+    messages: Table
+    snapshots: Table
+    snapshot_memories: Table
+    extractions: Table
     settings: Table
-
-
-_CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}  # rows lie in their key's own tree: one page less a write
-
-
-def _one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
-    return CheckConstraint(f"{column} IN ({', '.join(repr(v) for v in values)})", name=column)
-
-
-def _scale(column: str) -> CheckConstraint:
-    return CheckConstraint(f"{column} BETWEEN 1 AND 10", name=column)
-
-
-def _axis(name: str, default: str = "") -> Column[str]:
-    # NOT NULL with a default, for a NULL would slip through every unique key.
-    return Column(name, String, nullable=False, server_default=text(f"'{default}'"))
-
-
-def _scope() -> tuple[Column[str], Column[str]]:
-    return _axis("tenant"), _axis("persona", "main")
 
 
 def declare(dialect: "Dialect") -> Tables:
@@ -110,7 +98,7 @@ def declare(dialect: "Dialect") -> Tables:
     memories = Table(
         name("memories"),
         meta,
-        *_scope(),
+        *scope(),
         Column("id", Uuid, nullable=False),
         Column("short_id", String(8), nullable=False),
         Column("type", String, nullable=False, server_default=text("'semantic'")),
@@ -125,30 +113,26 @@ def declare(dialect: "Dialect") -> Tables:
         Column("event_time", UTCDateTime),
         Column("valid_from", UTCDateTime),
         Column("valid_to", UTCDateTime),
-        _axis("author"),
-        _axis("audience", "private"),
-        _axis("project"),
-        _axis("project_key"),
-        _axis("space"),
-        _axis("about"),
-        _axis("session"),
+        axis("author"),
+        axis("audience", "private"),
+        axis("project"),
+        axis("project_key"),
+        axis("space"),
+        axis("about"),
+        axis("session"),
         Column("position", Integer),
         Column("metadata", Metadata, nullable=False),
         Column("superseded_by", Uuid),
         Column("dedupe_key", String(32)),
         Column("created_at", UTCDateTime, nullable=False),
         Column("updated_at", UTCDateTime, nullable=False),
-        Column("cells", Text, nullable=False),
-        Column("category_terms", Text, nullable=False),
-        Column("content_terms", Text, nullable=False),
-        Column("length", Integer, nullable=False),
-        *dialect.search_columns(),
+        *searched(dialect),
         *dialect.key("tenant", "persona", "id", numbered=True),
-        _one_of("type", MEMORY_TYPES),
-        _one_of("status", STATUSES),
-        _one_of("audience", AUDIENCES),
-        _scale("importance"),
-        _scale("confidence"),
+        one_of("type", MEMORY_TYPES),
+        one_of("status", STATUSES),
+        one_of("audience", AUDIENCES),
+        scale("importance"),
+        scale("confidence"),
         CheckConstraint("audience <> 'project' OR project <> ''", name="audience_project"),
         CheckConstraint("valid_to >= valid_from", name="window"),
         UniqueConstraint("tenant", "persona", "short_id"),
@@ -174,50 +158,50 @@ def declare(dialect: "Dialect") -> Tables:
     memory_versions = Table(
         name("memory_versions"),
         meta,
-        *_scope(),
+        *scope(),
         Column("memory_id", Uuid, nullable=False),
         Column("version", Integer, nullable=False),
         Column("change", String, nullable=False),
-        _axis("changed_by"),
+        axis("changed_by"),
         Column("changed_at", UTCDateTime, nullable=False),
         Column("image", Json, nullable=False),
         *dialect.key("tenant", "persona", "memory_id", "version"),
         of_memory(),
-        **_CLUSTERED,
+        **CLUSTERED,
     )
     memory_access = Table(
         name("memory_access"),
         meta,
-        *_scope(),
+        *scope(),
         Column("memory_id", Uuid, nullable=False),
         Column("count", Integer, nullable=False),
         Column("last_accessed_at", UTCDateTime, nullable=False),
         *dialect.key("tenant", "persona", "memory_id"),
         of_memory(),
-        **_CLUSTERED,
+        **CLUSTERED,
     )
     sources = Table(
         name("sources"),
         meta,
-        *_scope(),
+        *scope(),
         Column("id", Uuid, nullable=False),
         Column("memory_id", Uuid, nullable=False),
         Column("type", String, nullable=False),
-        _axis("session"),
-        _axis("channel"),
-        _axis("actor"),
+        axis("session"),
+        axis("channel"),
+        axis("actor"),
         Column("excerpt", Text, nullable=False, server_default=text("''")),
         Column("created_at", UTCDateTime, nullable=False),
         *dialect.key("tenant", "persona", "memory_id", "id"),
-        _one_of("type", SOURCE_TYPES),
+        one_of("type", SOURCE_TYPES),
         of_memory(),
-        **_CLUSTERED,
+        **CLUSTERED,
     )
     vectors = Table(
         name("vectors"),
         meta,
-        *_scope(),
-        Column("kind", String, nullable=False),  # what the owner is: 'memory' now
+        *scope(),
+        Column("kind", String, nullable=False),  # what the owner is: 'memory' or 'knowledge'
         Column("model", String, nullable=False),  # name@dimensions: vectors of two models are never compared
         Column("owner", Uuid, nullable=False),
         Column("vector", dialect.vector_type(), nullable=False),
@@ -227,28 +211,28 @@ def declare(dialect: "Dialect") -> Tables:
     project_members = Table(
         name("project_members"),
         meta,
-        *_scope(),
-        _axis("project"),
-        _axis("member"),
+        *scope(),
+        axis("project"),
+        axis("member"),
         Column("granted_at", UTCDateTime, nullable=False),
         *dialect.key("tenant", "persona", "project", "member"),
-        **_CLUSTERED,
+        **CLUSTERED,
     )
     spaces = Table(
         name("spaces"),
         meta,
-        *_scope(),
+        *scope(),
         Column("name", String, nullable=False),
         Column("created_at", UTCDateTime, nullable=False),
         Column("archived_at", UTCDateTime),
         *dialect.key("tenant", "persona", "name"),
-        **_CLUSTERED,
+        **CLUSTERED,
     )
     erasures = Table(
         name("erasures"),
         meta,
-        _axis("tenant"),  # empty where it would name the one who was erased
-        _axis("persona"),  # empty for all of them, and where it was erased itself
+        axis("tenant"),  # empty where it would name the one who was erased
+        axis("persona"),  # empty for all of them, and where it was erased itself
         Column("id", Uuid, nullable=False),
         Column("kind", String, nullable=False),
         Column("subject", String(64), nullable=False),  # a digest: the ledger holds no name
@@ -256,13 +240,13 @@ def declare(dialect: "Dialect") -> Tables:
         Column("erased_at", UTCDateTime, nullable=False),
         Column("finished_at", UTCDateTime),  # NULL until nothing is left in the file either
         *dialect.key("tenant", "persona", "id"),
-        _one_of("kind", ERASURES),
-        **_CLUSTERED,
+        one_of("kind", ERASURES),
+        **CLUSTERED,
     )
     jobs = Table(
         name("jobs"),
         meta,
-        *_scope(),
+        *scope(),
         Column("id", Uuid, nullable=False),
         Column("kind", String, nullable=False),
         Column("payload", Json, nullable=False),
@@ -271,20 +255,20 @@ def declare(dialect: "Dialect") -> Tables:
         Column("attempts", Integer, nullable=False, server_default=text("0")),
         Column("due_at", UTCDateTime, nullable=False),
         Column("lease_until", UTCDateTime),
-        _axis("worker"),
-        _axis("error"),
+        axis("worker"),
+        axis("error"),
         Column("created_at", UTCDateTime, nullable=False),
         *dialect.key("tenant", "persona", "id"),
         UniqueConstraint("tenant", "persona", "unique_key"),
-        _one_of("status", JOB_STATUSES),
-        **_CLUSTERED,
+        one_of("status", JOB_STATUSES),
+        **CLUSTERED,
     )
     Index(None, jobs.c.tenant, jobs.c.persona, jobs.c.due_at)
     user_model = Table(
         name("user_model"),
         meta,
-        *_scope(),
-        _axis("user"),
+        *scope(),
+        axis("user"),
         Column("dimension", String, nullable=False),
         Column("content", Text, nullable=False),
         Column("confidence", Integer, nullable=False, server_default=text("5")),
@@ -293,14 +277,14 @@ def declare(dialect: "Dialect") -> Tables:
         Column("created_at", UTCDateTime, nullable=False),
         Column("updated_at", UTCDateTime, nullable=False),
         *dialect.key("tenant", "persona", "user", "dimension"),
-        _scale("confidence"),
-        **_CLUSTERED,
+        scale("confidence"),
+        **CLUSTERED,
     )
     user_model_versions = Table(
         name("user_model_versions"),
         meta,
-        *_scope(),
-        _axis("user"),
+        *scope(),
+        axis("user"),
         Column("dimension", String, nullable=False),
         Column("version", Integer, nullable=False),
         Column("follows", Integer),
@@ -309,9 +293,11 @@ def declare(dialect: "Dialect") -> Tables:
         Column("created_at", UTCDateTime, nullable=False),
         Column("replaced_at", UTCDateTime, nullable=False),
         *dialect.key("tenant", "persona", "user", "dimension", "version"),
-        _scale("confidence"),
-        **_CLUSTERED,
+        scale("confidence"),
+        **CLUSTERED,
     )
+    documents, chunks = knowledge_tables.declare(dialect, meta)
+    chats = conversation_tables.declare(dialect, meta)
     settings = Table(
         name("settings"),
         meta,
@@ -322,9 +308,8 @@ def declare(dialect: "Dialect") -> Tables:
         dialect=dialect,
         inserts=Inserts(dialect),
         metadata=meta,
+        corpora=corpora.declare(memories, chunks, chats.messages),
         memories=memories,
-        one=memories.alias("one"),
-        other=memories.alias("other"),
         memory_versions=memory_versions,
         memory_access=memory_access,
         sources=sources,
@@ -335,5 +320,8 @@ def declare(dialect: "Dialect") -> Tables:
         jobs=jobs,
         user_model=user_model,
         user_model_versions=user_model_versions,
+        knowledge_documents=documents,
+        knowledge_chunks=chunks,
+        **chats._asdict(),
         settings=settings,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from memoranda.embedders.time_limits import TimeLimit
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, MemorandaError
 from memoranda.forks import renew_after_fork
 from memoranda.protocols import Embedder, Purpose
@@ -24,6 +25,8 @@ CACHED_TEXTS = 2_048
 
 _log = logging.getLogger("memoranda.embedders")
 _Key: TypeAlias = tuple[str, str]
+_Known: TypeAlias = dict[_Key, NDArray[np.float32]]
+_Memory: TypeAlias = OrderedDict[_Key, NDArray[np.float32]]
 
 
 class CachedEmbedder:
@@ -42,9 +45,11 @@ class CachedEmbedder:
         self.deferred = bool(getattr(embedder, "deferred", False))
         self.configured = bool(getattr(embedder, "configured", True))
         self.distinguishes_purpose = bool(getattr(embedder, "distinguishes_purpose", True))
+        self.local = bool(getattr(embedder, "local", False))
         self._size = size
-        self._seen: OrderedDict[_Key, NDArray[np.float32]] = OrderedDict()
+        self._seen: _Memory = OrderedDict()
         self._lock = threading.Lock()
+        self._time = TimeLimit()
         renew_after_fork(self)
 
     def after_fork(self) -> None:
@@ -62,33 +67,61 @@ class CachedEmbedder:
         """The vector space, as stored vectors are stamped with it: `name@dimensions`."""
         return f"{self.name}@{self.dimensions}"
 
-    def embed(self, texts: Sequence[str], purpose: Purpose = "text") -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], purpose: Purpose = "text", limit: float | None = None) -> NDArray[np.float32]:
         """Return one row of `dimensions` finite floats for each text, in order.
 
+        Args:
+            texts: What to embed.
+            purpose: Why.
+            limit: Seconds it may take, unless the embedder is local. What comes later is only remembered.
+
         Raises:
-            EmbedderUnavailable: the embedder failed, or gave too few vectors or numbers that are not finite.
+            EmbedderUnavailable: the embedder failed, took too long, or gave too few vectors or numbers that are not
+                finite.
             ConfigurationError: the vectors have another length than the embedder declares.
         """
         keys = self._keys(texts, purpose)
-        known, missing = self._look_up(keys)
+        known, missing, memory = self._look_up(keys)
         if missing:
-            try:
-                fresh = self.embedder.embed([text for _, text in missing], purpose)
-            except Exception as exc:
-                raise self._failed(exc) from exc
-            self._remember(known, missing, fresh)
+
+            def fresh() -> _Known:
+                try:
+                    answer = self.embedder.embed([text for _, text in missing], purpose)
+                except Exception as exc:
+                    raise self._failed(exc) from exc
+                return self._remembered(missing, answer, memory)
+
+            if limit is None or self.local:
+                known |= fresh()
+            else:
+                try:
+                    known |= self._time.within(limit, fresh)
+                except TimeoutError:
+                    raise self._too_late(limit) from None
         return self._rows(keys, known)
 
-    async def aembed(self, texts: Sequence[str], purpose: Purpose = "text") -> NDArray[np.float32]:
-        """Do the same as `embed`, with the embedder's `aembed`."""
+    async def aembed(
+        self, texts: Sequence[str], purpose: Purpose = "text", limit: float | None = None
+    ) -> NDArray[np.float32]:
+        """Do the same as `embed`, with the embedder's `aembed`, which is cancelled at the limit."""
         keys = self._keys(texts, purpose)
-        known, missing = self._look_up(keys)
+        known, missing, memory = self._look_up(keys)
         if missing:
-            try:
-                fresh = await self.embedder.aembed([text for _, text in missing], purpose)
-            except Exception as exc:
-                raise self._failed(exc) from exc
-            self._remember(known, missing, fresh)
+
+            async def fresh() -> _Known:
+                try:
+                    answer = await self.embedder.aembed([text for _, text in missing], purpose)
+                except Exception as exc:
+                    raise self._failed(exc) from exc
+                return self._remembered(missing, answer, memory)
+
+            if limit is None or self.local:
+                known |= await fresh()
+            else:
+                try:
+                    known |= await self._time.awithin(limit, fresh())
+                except TimeoutError:
+                    raise self._too_late(limit) from None
         return self._rows(keys, known)
 
     def _keys(self, texts: Sequence[str], purpose: Purpose) -> list[_Key]:
@@ -97,25 +130,28 @@ class CachedEmbedder:
         kind = purpose if self.distinguishes_purpose else ""
         return [(kind, clean(text[: 2 * MAX_CHARACTERS])[:MAX_CHARACTERS]) for text in texts]
 
-    def _look_up(self, keys: Sequence[_Key]) -> tuple[dict[_Key, NDArray[np.float32]], list[_Key]]:
-        """Return the vectors that are known, and the keys of the others in order, each once."""
+    def _look_up(self, keys: Sequence[_Key]) -> tuple[_Known, list[_Key], _Memory]:
+        """Return the vectors that are known, the keys of the others in order, each once, and where to remember these.
+
+        What is forgotten while an embedder is at it must not be remembered when it comes back.
+        """
         distinct = dict.fromkeys(keys)
         with self._lock:
             known = {key: self._seen[key] for key in distinct if key in self._seen}
             for key in known:
                 self._seen.move_to_end(key)
-        return known, [key for key in distinct if key not in known]
+            return known, [key for key in distinct if key not in known], self._seen
 
-    def _remember(self, known: dict[_Key, NDArray[np.float32]], missing: list[_Key], fresh: "Vectors") -> None:
-        vectors = self._checked(fresh, len(missing))
-        known.update(zip(missing, vectors, strict=True))
+    def _remembered(self, missing: list[_Key], fresh: "Vectors", memory: _Memory) -> _Known:
+        made = dict(zip(missing, self._checked(fresh, len(missing)), strict=True))
         with self._lock:
             for key in missing[-self._size :] if self._size else ():
-                self._seen[key] = known[key].copy()  # a row of its own, so that the batch can be freed
-            while len(self._seen) > self._size:
-                self._seen.popitem(last=False)
+                memory[key] = made[key].copy()  # a row of its own, so that the batch can be freed
+            while len(memory) > self._size:
+                memory.popitem(last=False)
+        return made
 
-    def _rows(self, keys: Sequence[_Key], known: dict[_Key, NDArray[np.float32]]) -> NDArray[np.float32]:
+    def _rows(self, keys: Sequence[_Key], known: _Known) -> NDArray[np.float32]:
         rows = np.empty((len(keys), self.dimensions), dtype=np.float32)
         for place, key in enumerate(keys):
             rows[place] = known[key]
@@ -140,6 +176,9 @@ class CachedEmbedder:
                     "set its dimensions to what the model returns."
                 )
         raise EmbedderUnavailable(f"Embedder {self.name!r} gave numbers that are not finite.")
+
+    def _too_late(self, limit: float) -> EmbedderUnavailable:
+        return EmbedderUnavailable(f"Embedder {self.name!r} gave no answer within {limit:g} s.")
 
     def _failed(self, exc: Exception) -> MemorandaError:
         """Return the error to raise: our own as it is, anything else by its type, since its text may quote ours."""

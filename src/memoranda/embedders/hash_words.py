@@ -32,6 +32,7 @@ class HashWords:
     name = "hash/words"
     dimensions = 512
     distinguishes_purpose = False
+    local = True
 
     def embed(self, texts: Sequence[str], purpose: Purpose = "text") -> NDArray[np.float32]:
         """Return one row of 512 floats for each text; query and text are embedded alike."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from memoranda import openai_client
+from memoranda import openai_client, telemetry
 from memoranda.embedders import openai_wire as wire
 from memoranda.errors import ConfigurationError, EmbedderRefused, EmbedderUnavailable, ExtraMissing
 from memoranda.loop_thread import LoopThread
@@ -198,7 +198,7 @@ class OpenAIEmbedder:
         error: EmbedderUnavailable
         try:
             answer = await client.embeddings.with_raw_response.create(**arguments, timeout=patience)
-            return wire.read_vectors(answer.content, len(batch))
+            read = wire.read(answer.content, len(batch))
         except openai.APIStatusError as exc:
             error = self._from_status(exc.status_code, exc.code, exc.response.headers)
         except openai.APIConnectionError as exc:
@@ -209,6 +209,10 @@ class OpenAIEmbedder:
             error = EmbedderUnavailable(f"Embedder {self.name!r} failed with {type(exc).__name__}.")
         except wire.UnreadableAnswer as exc:
             error = EmbedderUnavailable(f"Embedder {self.name!r} gave an answer that is of no use: {exc}.")
+        else:
+            if read.tokens is not None:
+                telemetry.count_input_tokens(read.tokens)
+            return read.vectors
         raise error
 
     def _from_status(self, status: int, code: object, headers: Mapping[str, str]) -> EmbedderUnavailable:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +48,15 @@ def batches(texts: Sequence[tuple[str, int]], *, size: int, tokens: int) -> Iter
         yield batch
 
 
-def read_vectors(body: bytes, expected: int) -> list[NDArray[np.float32]]:
-    """Return the vectors of an answer in the order of the texts, of whatever length they are.
+class Answer(NamedTuple):
+    """The vectors in the order of the texts, of whatever length they are, and the tokens that were counted, if any."""
+
+    vectors: list[NDArray[np.float32]]
+    tokens: int | None
+
+
+def read(body: bytes, expected: int) -> Answer:
+    """Return what an answer says.
 
     Raises:
         UnreadableAnswer: the answer is cut short or is none.
@@ -68,7 +75,12 @@ def read_vectors(body: bytes, expected: int) -> list[NDArray[np.float32]]:
     if sorted(places, key=str) != sorted(range(expected), key=str):
         raise UnreadableAnswer("its indexes are not those of the texts")
     vectors = {place: _vector(item.get("embedding")) for place, item in zip(places, items, strict=True)}
-    return [vectors[place] for place in range(expected)]
+    return Answer([vectors[place] for place in range(expected)], _tokens(answer.get("usage")))
+
+
+def _tokens(usage: object) -> int | None:
+    counted = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
+    return counted if isinstance(counted, int) and not isinstance(counted, bool) and counted >= 0 else None
 
 
 def _vector(embedding: object) -> NDArray[np.float32]:

@@ -29,6 +29,7 @@ class WordLlamaEmbedder:
     name = "wordllama"
     dimensions = 256
     distinguishes_purpose = False
+    local = True
 
     def __init__(self) -> None:
         """Prepare the embedder without loading the model."""

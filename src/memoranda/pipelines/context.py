@@ -1,15 +1,19 @@
 """What every pipeline of a persona needs, and the steps that open a store."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection
+
 from memoranda.db.queries import jobs, store
+from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
 from memoranda.effects import Steps, embed, read, wake, write
 from memoranda.embedders.space import VectorSpace
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, NotAllowed
+from memoranda.models.checked import CheckedModel
 from memoranda.pipelines import erasing
 from memoranda.policies import Policies
 from memoranda.protocols import Clock, Purpose
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from memoranda.effects import VectorList
 
 _TO_COME = "its vector is made in the background"
+_MOVED = "the store has moved to another embedder since this engine was opened: open it anew"
 EMBEDDER, _WORDS = "embedder", "words"
 """Names of settings."""
 
@@ -37,6 +42,8 @@ class Context:
     space: VectorSpace
     leaves_jobs: bool = False
     """Whether somebody does in the background what cannot be done at once."""
+    model: CheckedModel = field(default_factory=lambda: CheckedModel(None))
+    """The language model, or the absence of one; it is asked through `memoranda.effects.complete`."""
 
     def setting(self) -> Setting:
         """Return everything a draft or a query depends on, at this moment."""
@@ -99,24 +106,37 @@ def settled(context: Context) -> Steps[dict[str, Any]]:
     return made
 
 
-def _compares(policies: Policies) -> bool:
-    return policies.dedupe.name in ("novelty", "same")
+def is_current(conn: Connection, tables: Tables, model: str | None) -> bool:
+    """Say whether the store still goes by a model."""
+    return bool(store.settings(conn, tables).get(EMBEDDER) == model)
 
 
 def vectors_of(
-    context: Context, texts: Sequence[str], purpose: Purpose
+    context: Context, texts: Sequence[str], purpose: Purpose, *, asked: bool = False
 ) -> "Steps[tuple[VectorList | list[None], str | None]]":
-    """Return a vector a text, or None a text and why there are none."""
+    """Return a vector a text, or None a text, and why there are none or why they find less than they should.
+
+    Args:
+        context: Whose embedder.
+        texts: What to embed.
+        purpose: Why.
+        asked: Whether somebody waits for the answer to a question, which must come whatever the embedder does.
+    """
     if context.space.model is None:
         return [None] * len(texts), context.space.problem
+    stored, comparing = purpose == "text" and not asked, context.policies.dedupe.compares
     later = context.leaves_jobs and context.space.configured and context.space.deferred
-    if purpose == "text" and later and not _compares(context.policies):
+    if stored and later and not comparing:
         return [None] * len(texts), _TO_COME
+    waits = asked or (stored and comparing)
+    limit = context.policies.timeout.seconds(len(texts), asked=asked) if waits else None
     try:
-        return (yield from embed(texts, purpose)), None
+        vectors = yield from embed(texts, purpose, limit)
+        goes_on = not waits or (yield from read(is_current, context.space.model))
+        return vectors, None if goes_on else _MOVED
     except EmbedderUnavailable as error:
         return [None] * len(texts), str(error)
     except ConfigurationError as error:
-        if purpose == "text":
+        if stored:
             raise  # a memory is not stored with a vector missing that only a mistake keeps away
         return [None] * len(texts), str(error)

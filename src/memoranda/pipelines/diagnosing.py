@@ -47,6 +47,7 @@ def diagnose(context: Context, database: str, revision: str | None) -> Steps[Dia
         language=words.get("language"),
         floor=floor,
         memories=counts.memories,
+        chunks=counts.chunks,
         vectors=counts.vectors,
         without_vector=counts.without_vector,
         other_vectors=counts.other_vectors,
@@ -127,7 +128,7 @@ def _of_counts(found: Diagnosis, overdue: int) -> Iterator[Finding]:
     if found.without_vector:
         yield Finding(
             name="missing vectors",
-            message=f"{found.without_vector:,} of {found.memories:,} memories have no vector of {found.embedder!r}: "
+            message=f"{found.without_vector:,} of {_embeddable(found)} have no vector of {found.embedder!r}: "
             "they are found by their words only",
             remedy="Run `memoranda backfill`",
         )
@@ -141,7 +142,7 @@ def _of_counts(found: Diagnosis, overdue: int) -> Iterator[Finding]:
     if found.ownerless_vectors:
         yield Finding(
             name="ownerless vectors",
-            message=f"{found.ownerless_vectors:,} vectors belong to memories that are gone",
+            message=f"{found.ownerless_vectors:,} vectors belong to memories or chunks that are gone",
             remedy="Delete them if somebody else deleted the rows; if nobody did, please report it",
         )
     if found.failed_jobs:
@@ -177,12 +178,16 @@ def _of_counts(found: Diagnosis, overdue: int) -> Iterator[Finding]:
         )
 
 
+def _embeddable(found: Diagnosis) -> str:
+    return f"{found.memories + found.chunks:,} memories{' and chunks' if found.chunks else ''}"
+
+
 # -- what could be better
 
 
 def _suggestions(context: Context, found: Diagnosis, unchecked: str | None) -> Iterator[str]:
     if unchecked:
-        yield f"the text index was not compared with the table: {unchecked}"
+        yield f"the text index was not compared with the tables: {unchecked}"
     if found.embedder and found.embedder.startswith("hash/words@") and not find_spec("wordllama"):
         yield (
             'this store compares texts by the words they share; with `pip install "memoranda[local]"` a new one knows '

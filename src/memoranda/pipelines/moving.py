@@ -260,7 +260,7 @@ def backup(path: str | os.PathLike[str], progress: Progress | None) -> Steps[Pat
 def _copied(conn: Connection, tables: Tables, target: Path, progress: Progress | None) -> Path:
     tables.dialect.check_backup()
     with _appearing(target, overwrite=False) as part:
-        tables.dialect.backup(conn, str(part), progress)
+        tables.dialect.backup(conn, tables, str(part), progress)
         for beside in ("-journal", "-wal", "-shm"):
             with suppress(OSError):
                 Path(f"{part}{beside}").unlink(missing_ok=True)

@@ -1,15 +1,20 @@
-"""How a question is answered: embed it, gather candidates, rank them, compare with the floor, fetch what is left."""
+"""How a question is answered: embed it, gather candidates, rank them, compare with the floor, fetch what is left.
+
+Memories and knowledge are asked apart, each ranked and judged among its own, and what answers stands in one list.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Connection
 
 from memoranda import filters as filtering
-from memoranda.db.queries import candidates, memories, past
+from memoranda.candidates import Query
+from memoranda.db.queries import candidates, knowledge, memories, past
 from memoranda.db.queries.candidates import Question
 from memoranda.db.queries.past import Rewritten
 from memoranda.db.schema import Tables
@@ -20,8 +25,8 @@ from memoranda.filters import Filters
 from memoranda.pipelines.context import Context, opened, vectors_of
 from memoranda.policies import FloorPolicy, RankingPolicy
 from memoranda.protocols import Purpose
-from memoranda.ranking import Floor, Measured, Scored, measured_for, rank, settle
-from memoranda.records import Hit, Memory, Recall
+from memoranda.ranking import Floor, Measured, Scored, measured_for, merged, rank, settle
+from memoranda.records import Hit, KnowledgeChunk, KnowledgeHit, Memory, MemoryHit, Recall
 from memoranda.text import clean, words
 
 _log = logging.getLogger("memoranda.recall")
@@ -36,8 +41,8 @@ _LONGEST_SECRET = 4096  # characters
 
 _NOTHING_ASKED = "the question holds no word to look for"
 _NOTHING_STORED = "nothing is stored here that this question may see"
-_NOTHING_NEAR = "no memory shares a word or a meaning with the question"
-_BELOW_FLOOR = "the nearest memory is too far from the question to be its answer"
+_NOTHING_NEAR = "nothing stored shares a word or a meaning with the question"
+_BELOW_FLOOR = "what comes nearest is too far from the question to be its answer"
 _NOT_AT_HAND = "the memories could not be looked up: that says nothing about what is remembered"
 _GIVES_ORDERS = "what comes near looks like orders to a model, which are not put before one"
 _BY_WORDS_THEN = "what was rewritten since is answered from words alone: {}"
@@ -64,6 +69,7 @@ def recall(
     fields: Mapping[str, Any],
     floor: FloorPolicy | None = None,
     *,
+    kinds: Sequence[str] | None = None,
     unasked: bool = False,
 ) -> Steps[Recall]:
     """Return what answers a question, or an abstention with its reason.
@@ -74,6 +80,7 @@ def recall(
         limit: How many hits at most.
         fields: The filters.
         floor: Another floor than the persona's.
+        kinds: What is asked, of `memory` and `knowledge`; both when left out.
         unasked: Whether the hits will be put before a model that did not ask for them; see `FloorPolicy.injected`.
     """
     if not isinstance(query, str):
@@ -81,14 +88,15 @@ def recall(
     if floor is not None and not isinstance(floor, FloorPolicy):
         raise InvalidInput("floor must be a FloorPolicy", field="floor")
     wanted = checked_limit(limit, context.policies.limit)
-    filters = filtering.check(fields, context.zone, project=context.scope.project)
+    filters = filtering.check(fields, context.zone, project=context.scope.project, recall=True)
+    asked = filtering.asked(kinds, filters)
     if unasked:
         filters = replace(filters, core=False)  # what is always in mind is there already
     setting = context.setting()
     question, why = yield from _asked(
-        context, setting, query, "query", _proposing(context.policies.ranking, wanted), filters
+        context, setting, query, "query", proposing(context.policies.ranking, wanted), filters
     )
-    degraded = _BY_WORDS_ONLY.format(why) if why else None
+    degraded = _BY_WORDS_ONLY.format(why) if why and question.vector is None else why
     if not question.terms and question.vector is None:
         return Recall(abstained=True, reason=_NOTHING_ASKED, degraded=degraded)
     bound = settle(floor or context.policies.floor, _measured(context, question), unasked=unasked)
@@ -96,22 +104,28 @@ def recall(
     if filters.as_of is not None:
         then, why = yield from _then(setting, question)
         degraded = degraded or (why and _BY_WORDS_THEN.format(why))
-    answer = yield from read(_answered, question, setting, bound, wanted, then)
-    if context.policies.write.track_access and answer.hits and not filters.include_inactive:
-        degraded = (yield from _count(setting, answer.hits)) or degraded
+    questions = [replace(question, kind=kind) for kind in asked]
+    answer = yield from read(_answered, questions, setting, bound, wanted, then)
+    if context.policies.write.track_access and answer.memories and not filters.include_inactive:
+        degraded = (yield from _count(setting, answer.memories)) or degraded
     return replace(answer, degraded=degraded)
+
+
+def without_secrets(said: str, context: Context) -> str:
+    """Return what was asked as it may be looked for: cleaned, without secrets, no longer than anybody means."""
+    # Cut once more, or a secret on the edge would be too short to be known as one.
+    return hidden(clean(said)[: _LONGEST_QUESTION + _LONGEST_SECRET], context.policies)[:_LONGEST_QUESTION]
 
 
 def _asked(
     context: Context, setting: Setting, said: str, purpose: Purpose, ranking: RankingPolicy, filters: Filters
 ) -> Steps[tuple[Question, str | None]]:
     """Return what was asked as the database takes it, and why there is no vector if there should be one."""
-    # Cut once more, or a secret on the edge would be too short to be known as one.
-    text = hidden(clean(said)[: _LONGEST_QUESTION + _LONGEST_SECRET], context.policies)[:_LONGEST_QUESTION]
+    text = without_secrets(said, context)
     yield from opened(context)
     vector, why = None, None
     if text.strip():
-        [vector], why = yield from vectors_of(context, [text], purpose)
+        [vector], why = yield from vectors_of(context, [text], purpose, asked=True)
     question = Question(
         text=text,
         terms=tuple(context.tokenizer.query_terms(text)),
@@ -134,7 +148,8 @@ def _then(setting: Setting, question: Question) -> Steps[tuple[Sequence[Rewritte
     if not chosen:
         return rewritten, None
     try:
-        vectors = yield from embed([item.text for item in chosen], "text")
+        limit = setting.policies.timeout.seconds(len(chosen), asked=True)
+        vectors = yield from embed([item.text for item in chosen], "text", limit)
     except (EmbedderUnavailable, ConfigurationError) as error:
         return rewritten, str(error)
     made = {item.memory.id: vector for item, vector in zip(chosen, vectors, strict=True)}
@@ -142,7 +157,8 @@ def _then(setting: Setting, question: Question) -> Steps[tuple[Sequence[Rewritte
     return with_vectors, None
 
 
-def _proposing(policy: RankingPolicy, limit: int) -> RankingPolicy:
+def proposing(policy: RankingPolicy, limit: int) -> RankingPolicy:
+    """Return the policy with as many candidates as a limit asks for."""
     return policy if policy.candidates >= 4 * limit else replace(policy, candidates=4 * limit)
 
 
@@ -154,60 +170,98 @@ def _measured(context: Context, question: Question) -> Measured:
     return measured_for(space.name, embedded=embedded)
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the rows of one kind have to say."""
+
+    query: Query
+    answers: Sequence[Scored]
+    nearest: Sequence[Scored]
+    """What came nearest where there is no answer."""
+    too_far: bool
+    """Whether the floor is why there is none."""
+
+
 def _answered(
     conn: Connection,
     tables: Tables,
-    question: Question,
+    questions: Sequence[Question],
     setting: Setting,
     floor: Floor,
     limit: int,
     then: Sequence[Rewritten] = (),
 ) -> Recall:
     """Gather, rank, compare with the floor and fetch, all in one turn of a database thread: ranking takes its time."""
-    asked, found = candidates.gather(conn, tables, question)
-    if then:
-        asked, found = past.as_they_were(conn, tables, question, setting, asked, found, then)
-    counted = floor.counting(found)
-    ranked = rank(asked, counted, question.ranking)
-    passed = floor.passing(ranked)
-    # What only its place speaks for is no answer, however well the best one fits, unless the floor is of each hit.
-    silent = not floor.enabled or floor.dense_max is not None or floor.each is not None
-    shown = list(islice((item for item in passed if silent or item.reasons), limit))
-    answered = bool(shown)
-    if not answered:
-        shown = (ranked if counted is found else rank(asked, found, question.ranking))[:limit]
-    fetched = memories.by_ids(conn, tables, setting, [item.candidate.id for item in shown])
-    if (moment := question.filters.as_of) is not None:
-        fetched = {memory.id: memory for memory in past.as_held(conn, tables, list(fetched.values()), moment)}
-    hits = _hits(shown, fetched)
+    judged = [_judged(conn, tables, question, setting, floor, limit, then) for question in questions]
+    answered = any(part.answers for part in judged)
+    rankings = [(part.query, part.answers if answered else part.nearest) for part in judged]
+    shown = merged(rankings, questions[0].ranking)[:limit]
+    fetched: dict[UUID, Memory | KnowledgeChunk] = {}
+    for question, (_, ranked) in zip(questions, rankings, strict=True):
+        own = {item.candidate.id for item in ranked}
+        ids = [item.candidate.id for item in shown if item.candidate.id in own]
+        fetched.update(_fetched(conn, tables, setting, question, ids) if ids else {})
+    # What was erased in between is gone.
+    hits = tuple(_hit(item, fetched[item.candidate.id]) for item in shown if item.candidate.id in fetched)
     if answered:
         return Recall(hits=hits)
-    if ranked and not passed:
+    if any(part.too_far for part in judged):
         reason = _BELOW_FLOOR
+    elif any(item.holds for item in then) or any(candidates.any_to_ask(conn, tables, q) for q in questions):
+        reason = _NOTHING_NEAR
     else:
-        any_asked = any(item.holds for item in then) or candidates.any_to_ask(conn, tables, question)
-        reason = _NOTHING_NEAR if any_asked else _NOTHING_STORED
+        reason = _NOTHING_STORED
     return Recall(abstained=True, reason=reason, nearest=hits)
 
 
-def _hits(ranked: Sequence[Scored], fetched: Mapping[Any, Memory]) -> tuple[Hit, ...]:
-    return tuple(
-        Hit(
-            memory=fetched[item.candidate.id],
-            score=item.score,
-            confidence=min(max(item.confidence, 0.0), 1.0),
-            legs=item.legs,
-            reasons=item.reasons,
-        )
-        for item in ranked
-        if item.candidate.id in fetched  # what was erased in between is gone
-    )
+def _judged(
+    conn: Connection,
+    tables: Tables,
+    question: Question,
+    setting: Setting,
+    floor: Floor,
+    limit: int,
+    then: Sequence[Rewritten],
+) -> _Judged:
+    query, found = candidates.gather(conn, tables, question)
+    if then:
+        query, found = past.as_they_were(conn, tables, question, setting, query, found, then)
+    counted = floor.counting(found)
+    ranked = rank(query, counted, question.ranking)
+    passed = floor.passing(ranked)
+    # What only its place speaks for is no answer, however well the best one fits, unless the floor is of each hit.
+    silent = not floor.enabled or floor.dense_max is not None or floor.each is not None
+    answers = list(islice((item for item in passed if silent or item.reasons), limit))
+    nearest = () if answers else (ranked if counted is found else rank(query, found, question.ranking))[:limit]
+    return _Judged(query, answers, nearest, too_far=bool(ranked) and not passed)
+
+
+def _fetched(
+    conn: Connection, tables: Tables, setting: Setting, question: Question, ids: Sequence[UUID]
+) -> Mapping[UUID, Memory | KnowledgeChunk]:
+    """Return the records with these ids."""
+    if question.kind == "knowledge":
+        return knowledge.by_ids(conn, tables, setting, ids)
+    found = memories.by_ids(conn, tables, setting, ids)
+    if (moment := question.filters.as_of) is None:
+        return found
+    return {memory.id: memory for memory in past.as_held(conn, tables, list(found.values()), moment)}
+
+
+def _hit(item: Scored, found: Memory | KnowledgeChunk) -> Hit:
+    said: dict[str, Any] = {
+        "score": item.score,
+        "confidence": min(max(item.confidence, 0.0), 1.0),
+        "legs": item.legs,
+        "reasons": item.reasons,
+    }
+    return MemoryHit(memory=found, **said) if isinstance(found, Memory) else KnowledgeHit(chunk=found, **said)
 
 
 def relevant(context: Context, text: str, limit: int | None) -> Steps[Recall]:
     """Return what is worth putting before a model that did not ask, core memories left out; fails no turn."""
     try:
-        found = yield from recall(context, text, limit, {}, unasked=True)
+        found = yield from recall(context, text, limit, {}, kinds=("memory",), unasked=True)
     except InvalidInput:
         raise
     except MemorandaError as error:
@@ -215,7 +269,7 @@ def relevant(context: Context, text: str, limit: int | None) -> Steps[Recall]:
         return Recall(abstained=True, reason=_NOT_AT_HAND, degraded=str(error))
     if found.degraded:
         _log.warning("memories were looked up, but %s", found.degraded)
-    harmless = tuple(hit for hit in found.hits if not hit.memory.suspicions)
+    harmless = tuple(hit for hit in found.hits if isinstance(hit, MemoryHit) and not hit.memory.suspicions)
     if found.hits and not harmless:
         return replace(found, hits=(), abstained=True, reason=_GIVES_ORDERS)
     return replace(found, hits=harmless)
@@ -229,21 +283,21 @@ def core(context: Context, limit: int | None) -> Steps[list[Memory]]:
     return [memory for memory in found if not memory.suspicions]
 
 
-def _count(setting: Setting, hits: Sequence[Hit]) -> Steps[str | None]:
+def _count(setting: Setting, found: Sequence[Memory]) -> Steps[str | None]:
     """Note what was returned; that this fails must not cost the answer."""
     try:
-        yield from write(memories.count_access, setting, [hit.memory.id for hit in hits])
+        yield from write(memories.count_access, setting, [memory.id for memory in found])
     except StoreError:
         return "how often these memories were recalled could not be noted"
     return None
 
 
-def nearest(context: Context, content: str, project: str | None) -> Steps[Hit | None]:
+def nearest(context: Context, content: str, project: str | None) -> Steps[MemoryHit | None]:
     """Return the one memory that means most nearly the same, pages left out; None when there is none."""
     if not isinstance(content, str) or not content.strip():
         raise InvalidInput("content must be a string that is not empty", field="content")
     filters = filtering.check({"project": project}, context.zone, project=context.scope.project)
     ranking, setting = RankingPolicy(name="overlap", candidates=16, neighbours=0), context.setting()
     question, _ = yield from _asked(context, setting, content, "text", ranking, replace(filters, pages=False))
-    answer = yield from read(_answered, question, setting, Floor(enabled=False), 1)
-    return answer.hits[0] if answer.hits else None
+    answer = yield from read(_answered, [question], setting, Floor(enabled=False), 1)
+    return next((hit for hit in answer if isinstance(hit, MemoryHit)), None)

@@ -1,8 +1,9 @@
 """How a store moves to another embedder: the new vectors are written beside the old, then reads switch at once.
 
-An engine that was opened before goes on with the old vectors: to look after the setting on every write would make every
-write dearer. From the switch on it leaves all jobs to engines of the new embedder. What it embeds by itself has no new
-vector until one of these is told to `backfill`: so open it anew, and call `backfill` once it is closed.
+An engine that was opened before goes on with the old vectors, as long as they are there, and what it answers or
+compares says `degraded`: to look after the setting on every write would make every write dearer. From the switch on it
+leaves all jobs to engines of the new embedder. What it embeds by itself has no new vector until one of these is told to
+`backfill`: so open it anew, and call `backfill` once it is closed.
 """
 
 from collections.abc import Sequence
@@ -18,11 +19,11 @@ from memoranda.protocols import Progress
 from memoranda.ranking.floors import SETTING
 
 PAGE = 256
-"""Memories embedded in one call and stored in one transaction: what an interruption can cost."""
+"""Texts embedded in one call and stored in one transaction: what an interruption can cost."""
 
 
 def reembed(context: Context, prune: bool, progress: Progress | None) -> Steps[int]:
-    """Embed every memory by the engine's embedder, make it the store's, and return how many were embedded.
+    """Embed all memories and chunks by the engine's embedder, make it the store's, and return how many were embedded.
 
     What is embedded already is not embedded again, so that a run that was interrupted goes on where it was.
 
@@ -65,7 +66,7 @@ def _filled(context: Context, model: str, progress: Progress | None) -> Steps[in
 
 
 def _switch(conn: Connection, tables: Tables, model: str) -> bool:
-    """Make a model the store's, if every memory has its vector."""
+    """Make a model the store's, if every memory and every chunk has its vector."""
     for owner in vectors.owners(conn, tables):
         if vectors.missing_ids(conn, tables, owner, model):
             return False

@@ -8,14 +8,22 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memoranda import telemetry
-from memoranda.db.queries import erasure, jobs, store, vectors
+from memoranda.db.queries import erasure, jobs, vectors
 from memoranda.db.queries.jobs import Claim
-from memoranda.db.queries.vectors import Unembedded
+from memoranda.db.queries.vectors import Owner, Unembedded
 from memoranda.db.schema import Tables
 from memoranda.effects import Steps, apart, embed, pause, read, wake, write
-from memoranda.errors import ConfigurationError, EmbedderRefused, EmbedderUnavailable, StoreBusy, StoreError
-from memoranda.pipelines import erasing
-from memoranda.pipelines.context import EMBEDDER, Context, opened
+from memoranda.errors import (
+    ConfigurationError,
+    EmbedderRefused,
+    EmbedderUnavailable,
+    ModelRefused,
+    ModelUnavailable,
+    StoreBusy,
+    StoreError,
+)
+from memoranda.pipelines import erasing, extracting, reviewing
+from memoranda.pipelines.context import Context, is_current, opened
 from memoranda.policies import JobPolicy
 from memoranda.protocols import Progress
 
@@ -71,7 +79,7 @@ def next_look(context: Context, policy: JobPolicy) -> Steps[float | None]:
 
 
 def backfill(context: Context) -> Steps[int]:
-    """Leave jobs for every memory of the store that has no vector and is in none yet, and return how many."""
+    """Leave jobs for every memory and chunk of the store that has no vector and is in none yet; return how many."""
     yield from opened(context)
     model = context.space.model
     if model is None:
@@ -92,28 +100,26 @@ def revive(context: Context) -> Steps[int]:
     return found
 
 
-def _enqueue_missing(conn: Connection, tables: Tables, owner: tuple[str, str], model: str) -> int:
-    tables.dialect.advise_lock(conn, "\x1f".join(("memoranda:backfill", *owner)))
-    jobs.forget_failed(conn, tables, owner, jobs.EMBED)
-    known = jobs.being_embedded(conn, tables, owner)
+def _enqueue_missing(conn: Connection, tables: Tables, owner: Owner, model: str) -> int:
+    whose = (owner.tenant, owner.persona)
+    tables.dialect.advise_lock(conn, "\x1f".join(("memoranda:backfill", *whose)))
+    jobs.forget_failed(conn, tables, whose, jobs.EMBED)
+    known = jobs.being_embedded(conn, tables, whose)
     ids = [identifier for identifier in vectors.missing_ids(conn, tables, owner, model) if identifier not in known]
-    jobs.enqueue_embedding(conn, tables, owner, ids)
+    jobs.enqueue_embedding(conn, tables, whose, ids, owner.kind)
     return len(ids)
 
 
 def _kinds(context: Context) -> Steps[Sequence[str]]:
     """Return the kinds of jobs that this process has the means for.
 
-    An embedder without a key would give up what another process can do, and one that the store has moved away from
-    would make vectors nobody looks at.
+    An embedder or a model without a key would give up what another process can do, and an embedder that the store has
+    moved away from would make vectors nobody looks at.
     """
-    embeds = context.space.configured and (yield from read(_is_current, context.space.model))
-    return [kind for kind in _HANDLERS if kind != jobs.EMBED or embeds]
-
-
-def _is_current(conn: Connection, tables: Tables, model: str | None) -> bool:
-    """Say whether the store still goes by a model."""
-    return bool(store.settings(conn, tables).get(EMBEDDER) == model)
+    embeds = context.space.configured and (yield from read(is_current, context.space.model))
+    asks = context.model.configured
+    means = {jobs.EMBED: embeds, jobs.FLUSH: asks, jobs.REVIEW: asks}
+    return [kind for kind in _HANDLERS if means.get(kind, True)]
 
 
 def _tried(context: Context, policy: JobPolicy, job: Claim) -> Steps[None]:
@@ -123,10 +129,11 @@ def _tried(context: Context, policy: JobPolicy, job: Claim) -> Steps[None]:
         return
     try:
         yield from apart(_performed(context, job), identity)
-    except (EmbedderRefused, ConfigurationError) as error:
+    except (EmbedderRefused, ModelRefused, ConfigurationError) as error:
         yield from _given_up(job, str(error), job.attempts, identity)
     except Exception as error:
-        said = str(error) if isinstance(error, EmbedderUnavailable | StoreError) else type(error).__name__
+        told = isinstance(error, EmbedderUnavailable | ModelUnavailable | StoreError)
+        said = str(error) if told else type(error).__name__
         if job.attempts >= policy.attempts:
             yield from _given_up(job, said, job.attempts, identity)
         else:
@@ -150,7 +157,8 @@ def _performed(context: Context, job: Claim) -> Steps[int]:
 
 
 def _embed(context: Context, job: Claim) -> Steps[int]:
-    model, owner = context.space.embedder.model, (job.tenant, job.persona)
+    model = context.space.embedder.model
+    owner = Owner(job.payload.get("kind", "memory"), job.tenant, job.persona)  # jobs of old name no kind
     ids = [UUID(hex=identifier) for identifier in job.payload["ids"]]
     page = yield from read(vectors.missing, owner, model, ids)
     made = (yield from embed([item.text for item in page], "text")) if page else []
@@ -163,7 +171,7 @@ def _embed(context: Context, job: Claim) -> Steps[int]:
 def _fill(
     conn: Connection, tables: Tables, job: Claim, page: Sequence[Unembedded], made: Sequence[object], model: str
 ) -> int:
-    if not _is_current(conn, tables, model):
+    if not is_current(conn, tables, model):
         jobs.give_back(conn, tables, job)
         return 0
     if not jobs.finish(conn, tables, job):
@@ -181,4 +189,9 @@ def _scrub(context: Context, job: Claim) -> Steps[int]:
     return 0
 
 
-_HANDLERS: Mapping[str, Callable[[Context, Claim], Steps[int]]] = {jobs.EMBED: _embed, jobs.SCRUB: _scrub}
+_HANDLERS: Mapping[str, Callable[[Context, Claim], Steps[int]]] = {
+    jobs.EMBED: _embed,
+    jobs.SCRUB: _scrub,
+    jobs.FLUSH: extracting.flush_job,
+    jobs.REVIEW: reviewing.review_job,
+}

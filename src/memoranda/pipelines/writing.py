@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
-from memoranda.db.queries import adding, corrections
+from memoranda.db.queries import adding, corrections, repeats
 from memoranda.db.queries.adding import Stored
+from memoranda.db.queries.repeats import Found
 from memoranda.drafts import Draft, MemoryFields, Setting, check, draft, embedded_text, hidden, require_about
-from memoranda.effects import Steps, compute, wake, write
+from memoranda.effects import Steps, compute, read, wake, write
 from memoranda.errors import InvalidInput
 from memoranda.pipelines.context import Context, opened, vectors_of
 from memoranda.records import Forgotten, Kept, Memory, Status, Undone, Written
@@ -32,9 +33,19 @@ def write_many(context: Context, items: Iterable[str | Mapping[str, Any]]) -> St
         return []
     yield from opened(context)
     vectors, degraded = yield from vectors_of(context, [item.text for item in drafts], "text")
-    stored = yield from write(adding.add, drafts, vectors, context.space.model, setting)
+    found = yield from _looked(drafts, vectors, context.space.model, setting)
+    stored = yield from write(adding.add, drafts, vectors, context.space.model, setting, found)
     yield from _left(context, degraded)
     return [_written(item, degraded) for item in stored]
+
+
+def _looked(
+    drafts: Sequence[Draft], vectors: Sequence[Any], model: str | None, setting: Setting
+) -> Steps[Found | None]:
+    """Look for what drafts might repeat while others can still write, where the policy compares them."""
+    if not setting.policies.dedupe.compares:
+        return None
+    return (yield from read(repeats.look, drafts, vectors, model, setting))
 
 
 def _left(context: Context, degraded: str | None) -> Steps[None]:
@@ -90,7 +101,8 @@ def write_one(context: Context, content: str, fields: Mapping[str, Any]) -> Step
         item = draft(text, parsed, setting)
     yield from opened(context)
     vectors, degraded = yield from vectors_of(context, [item.text], "text")
-    [stored] = yield from write(adding.add, [item], vectors, context.space.model, setting)
+    found = yield from _looked([item], vectors, context.space.model, setting)
+    [stored] = yield from write(adding.add, [item], vectors, context.space.model, setting, found)
     yield from _left(context, degraded)
     return _written(stored, degraded)
 
@@ -105,7 +117,9 @@ def keep(context: Context, content: str, identifier: UUID | str | None, fields: 
     item = yield from compute(draft, text, parsed, setting)
     yield from opened(context)
     [vector], degraded = yield from vectors_of(replace(context, policies=comparing), [item.text], "text")
-    stored = yield from write(adding.keep, item, vector, context.space.model, setting, identifier)
+    model = context.space.model
+    found = (yield from _looked([item], [vector], model, setting)) if identifier is None else None
+    stored = yield from write(adding.keep, item, vector, model, setting, identifier, found)
     yield from _left(context, degraded)
     was = stored.was.content if stored.was else None
     return Kept(memory=stored.memory, outcome=_OUTCOMES[stored.outcome], was=was, degraded=degraded)

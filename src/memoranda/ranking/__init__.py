@@ -2,7 +2,8 @@
 
 `rank` applies the ranker a policy names. `standard` is ours and the default; `weighted`, `rrf` and `overlap` reproduce
 the formulas of three other systems. A ranker orders and says how sure it is of each row; it never drops one. What is
-too weak to show is decided afterwards, by comparing `Scored.confidence` with a floor.
+too weak to show is decided afterwards, by comparing `Scored.confidence` with a floor. `merged` makes one list of rows
+that were ranked apart.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,13 +12,14 @@ from types import MappingProxyType
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
 from memoranda.ranking.floors import FLOORS, Floor, Measured, measured_for, settle
+from memoranda.ranking.merging import merged
 from memoranda.ranking.overlap import rank_overlap
 from memoranda.ranking.rrf import rank_rrf
 from memoranda.ranking.scored import Scored
 from memoranda.ranking.standard import rank_standard
 from memoranda.ranking.weighted import rank_weighted
 
-__all__ = ["FLOORS", "Floor", "Measured", "Scored", "measured_for", "rank", "settle"]
+__all__ = ["FLOORS", "Floor", "Measured", "Scored", "measured_for", "merged", "rank", "settle"]
 
 _RANKERS: Mapping[str, Callable[[Query, Sequence[Candidate], RankingPolicy], list[Scored]]] = MappingProxyType(
     {"standard": rank_standard, "weighted": rank_weighted, "rrf": rank_rrf, "overlap": rank_overlap}

@@ -25,3 +25,8 @@ def rank_overlap(query: Query, candidates: Sequence[Candidate], policy: RankingP
         explain = partial(evidence.reasons, place)
         scored.append(Scored(candidate=candidate, score=score, confidence=score, legs=legs, explain=explain))
     return best_first(scored)
+
+
+def reach_overlap(query: Query, ranked: Sequence[Scored]) -> float:
+    """Return what a row would score that says every word and means the same."""
+    return OVERLAP_BONUS + query.embedded

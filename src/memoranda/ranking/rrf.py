@@ -19,18 +19,17 @@ FRESH = timedelta(days=30)
 def rank_rrf(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> list[Scored]:
     """Score 1/(60 + rank) a leg, + 0.002 · importance/10, + 0.001 for a row stored within 30 days.
 
+    What is timeless has neither bonus.
     The bonuses weigh about as much as one rank, so they decide between equals only. Equal scores: higher id first.
     A score says nothing about how good the best row is; the confidence does, and the distances of the floor.
     """
     evidence = Evidence(query, candidates)
     scored = []
     for place, candidate in enumerate(candidates):
-        legs = {
-            "vector": _reciprocal(candidate.dense_rank),
-            "text": _reciprocal(candidate.text_rank),
-            "importance": IMPORTANCE_BONUS * candidate.importance / 10,
-            "fresh": FRESH_BONUS if query.now - candidate.created_at <= FRESH else 0.0,
-        }
+        legs = {"vector": _reciprocal(candidate.dense_rank), "text": _reciprocal(candidate.text_rank)}
+        if not query.timeless:
+            legs["importance"] = IMPORTANCE_BONUS * candidate.importance / 10
+            legs["fresh"] = FRESH_BONUS if query.now - candidate.created_at <= FRESH else 0.0
         scored.append(
             Scored(
                 candidate=candidate,

@@ -12,7 +12,7 @@ class Scored:
 
     candidate: Candidate
     score: float
-    """What orders the ranking: higher is better. Comparable within one ranking only."""
+    """What orders the ranking: higher is better. Comparable within one ranking only; see `memoranda.ranking.merged`."""
     confidence: float
     """How surely this row belongs to an answer: higher is better, comparable between queries of one embedder. 0..1, see
     `memoranda.ranking.evidence`; `overlap`: the score itself, -1..1.2, which a hit shows cut to 0..1."""

@@ -2,7 +2,7 @@
 
 A conversation answers a question in the turn after the one that asks it, and the turns of one session are about one
 thing. So a row is scored by itself, by its neighbours in the session, and by the best rows of its session. Facts that
-belong to no session are judged by themselves on the same scale. Of rows that say nearly the same the newest stands
+belong to no session are judged by themselves on the same scale. Of memories that say nearly the same the newest stands
 first; age counts for nothing else. How each constant was found stands in tests/benchmarks/RESULTS.md.
 """
 
@@ -37,7 +37,8 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     """Score what a row says, what it means, its neighbours and its session, each part relative to the best candidate.
 
     Nothing depends on how an embedder spreads its cosines, and a row without a vector is judged by its words. Scores
-    lie between 0 and about 1.
+    lie between 0 and about 1. The chunks of a document and the messages of a conversation are neighbours as the rows of
+    a session are.
     """
     if not candidates:
         return []
@@ -61,18 +62,21 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     for i, candidate in enumerate(candidates):
         said, meant = parts[i]
         session = SESSION * (sessions[candidate.session] if candidate.session else said + meant)
-        importance = IMPORTANCE * candidate.importance / 10
+        legs = {"text": said, "vector": meant, "session": session}
+        if not query.timeless:
+            legs["importance"] = IMPORTANCE * candidate.importance / 10
         scored.append(
             Scored(
                 candidate=candidate,
-                score=said + meant + session + importance,
+                score=sum(legs.values()),
                 confidence=evidence.confidence(i),
-                legs={"text": said, "vector": meant, "session": session, "importance": importance},
+                legs=legs,
                 notes=("stands beside a match",) if around[i] > own[i] else (),
                 explain=partial(evidence.reasons, i),
             )
         )
-    return lift_updates(query, best_first(scored))
+    ranked = best_first(scored)
+    return ranked if query.timeless else lift_updates(query, ranked)
 
 
 def _average_length(query: Query, candidates: Sequence[Candidate]) -> float:

@@ -1,4 +1,4 @@
-"""The `weighted` ranker: a fixed sum of text, cosine and importance that fades with every day.
+"""The `weighted` ranker: a fixed sum of text, cosine and importance that fades with every day; documents do not fade.
 
 Its text part is PostgreSQL's `ts_rank`, computed here so that both databases rank alike: the categories' terms carry
 weight A and stand before the content's, which carry weight B, as in `setweight(a, 'A') || setweight(b, 'B')`.
@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import exp, sqrt
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
@@ -25,9 +25,20 @@ MOST_POSITIONS, LAST_POSITION = 255, 16_383
 FARTHEST = 100
 """Two places farther apart add nothing that shows (Postgres: less than 1e-15)."""
 
-TEXT, VECTOR, IMPORTANCE = 0.3, 0.5, 0.2
 TEXT_ALONE = 1.0
 """The weight of text where there is no cosine to share with."""
+
+
+class Weights(NamedTuple):
+    """What each part counts."""
+
+    text: float
+    vector: float
+    importance: float
+
+
+DATED, TIMELESS = Weights(0.3, 0.5, 0.2), Weights(0.4, 0.6, 0.0)
+"""Of rows that have an age and an importance, and of rows that have neither."""
 
 Places: TypeAlias = Mapping[str, Sequence[tuple[int, float]]]
 """For each term of the query that a row has: where it stands, and the weight of that place."""
@@ -36,33 +47,43 @@ Places: TypeAlias = Mapping[str, Sequence[tuple[int, float]]]
 def rank_weighted(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> list[Scored]:
     """Score (0.3 · text + 0.5 · cosine + 0.2 · importance/10) / (1 + days since it was stored).
 
-    Without a cosine (the query or the row has no vector) text counts fully. With `match="all"` a row that lacks a
-    term has no text score; if no row has all of them and text alone must answer, one term is enough.
+    What is timeless scores 0.4 · text + 0.6 · cosine. Without a cosine (the query or the row has no vector) text counts
+    fully. With `match="all"` a row that lacks a term has no text score; if no row has all of them and text alone must
+    answer, one term is enough.
     """
     evidence = Evidence(query, candidates)
     places = [term_places(candidate, query.terms) for candidate in candidates]
     strict = policy.match == "all" and (query.embedded or any(len(found) == len(query.terms) for found in places))
+    weights = TIMELESS if query.timeless else DATED
     scored = []
     for place, (candidate, found) in enumerate(zip(candidates, places, strict=True)):
         text = ts_rank(query.terms, found, every=strict)
-        days = max(0.0, (query.now - candidate.created_at).total_seconds() / 86_400)
         cosine = candidate.cosine if query.embedded else None
         legs = {
-            "text": (TEXT_ALONE if cosine is None else TEXT) * text,
-            "vector": VECTOR * (cosine or 0.0),
-            "importance": IMPORTANCE * candidate.importance / 10,
+            "text": (TEXT_ALONE if cosine is None else weights.text) * text,
+            "vector": weights.vector * (cosine or 0.0),
         }
-        score = sum(legs.values()) / (1 + days)
+        recency = 1.0
+        if not query.timeless:
+            legs["importance"] = weights.importance * candidate.importance / 10
+            recency = 1 / (1 + max(0.0, (query.now - candidate.created_at).total_seconds() / 86_400))
         scored.append(
             Scored(
                 candidate=candidate,
-                score=score,
+                score=sum(legs.values()) * recency,
                 confidence=evidence.confidence(place),
-                legs=legs | {"recency": 1 / (1 + days)},
+                legs=legs if query.timeless else legs | {"recency": recency},
                 explain=partial(evidence.reasons, place),
             )
         )
     return best_first(scored)
+
+
+def reach_weighted(query: Query, ranked: Sequence[Scored]) -> float:
+    """Return what the newest of these rows would score if it said everything, meant the same and mattered most."""
+    weights = TIMELESS if query.timeless else DATED
+    whole = sum(weights) if query.embedded else TEXT_ALONE + weights.importance
+    return whole * max(scored.legs.get("recency", 1.0) for scored in ranked)
 
 
 def ts_rank(terms: Sequence[str], places: Places, *, every: bool) -> float:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
     from numpy.typing import NDArray
 
+    from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
     from memoranda.protocols import Progress
 
@@ -54,6 +55,7 @@ class EngineOptions:
 class TextQuestion:
     """What the text leg looks for. User text never becomes query syntax: these are encoded terms."""
 
+    corpus: "Corpus"
     cells: Sequence[str]
     terms: Sequence[str]
     weights: Sequence[float]
@@ -67,6 +69,7 @@ class TextQuestion:
 class VectorQuestion:
     """What the vector leg looks for."""
 
+    corpus: "Corpus"
     tenant: str
     persona: str
     model: str
@@ -156,10 +159,10 @@ class Dialect(Protocol):
         ...
 
     def search_columns(self) -> list[SchemaItem]:
-        """Return the columns that full text needs in the table of memories."""
+        """Return the columns that full text needs in a table that is searched."""
         ...
 
-    def search_indexes(self, memories: Table) -> None:
+    def search_indexes(self, table: Table) -> None:
         """Declare the indexes of full text that are indexes of the table."""
         ...
 
@@ -173,8 +176,8 @@ class Dialect(Protocol):
         """Take the lock that makes upgrades queue up, and see to what the tables need."""
         ...
 
-    def create_search(self, op: "Operations") -> None:
-        """Create what full text needs beside the tables."""
+    def create_search(self, op: "Operations", noun: str) -> None:
+        """Create what full text needs beside the table of this noun."""
         ...
 
     def auto_upgrade(self) -> bool:
@@ -216,16 +219,18 @@ class Dialect(Protocol):
         """Let transactions that name the same key run one after the other."""
         ...
 
-    def approximate(self, conn: Connection, tables: "Tables", model: str, rows: int) -> bool:
+    def approximate(self, conn: Connection, corpus: "Corpus", model: str, rows: int) -> bool:
         """Say whether a scope of so many rows is searched by an approximate index."""
         ...
 
-    def learn_statistics(self, conn: Connection, tables: "Tables", tenant: str, persona: str, rows: int) -> None:
+    def learn_statistics(
+        self, conn: Connection, tables: "Tables", corpus: "Corpus", tenant: str, persona: str, rows: int
+    ) -> None:
         """See to it that the planner knows how many rows a persona has, by and large, before they are searched."""
         ...
 
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
-        """Build the approximate index if a scope is large enough for it; runs outside a transaction."""
+        """Build the approximate indexes that a scope is large enough for; runs outside a transaction."""
         ...
 
     def searching(self, conn: Connection, question: VectorQuestion | None) -> AbstractContextManager[None]:
@@ -233,7 +238,7 @@ class Dialect(Protocol):
         ...
 
     def text_leg(
-        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
+        self, conn: Connection, visible: ColumnElement[bool], question: TextQuestion, limit: int
     ) -> Select[Any]:
         """Return a statement for `id`, `score`: the rows that hold the words, best first; higher is better."""
         ...
@@ -252,7 +257,7 @@ class Dialect(Protocol):
         """Return the cosine of each row, None for a row without a vector."""
         ...
 
-    def frequencies(self, tables: "Tables", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
+    def frequencies(self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
         """Return a statement for one row: for each term, how many rows of the cells hold it."""
         ...
 
@@ -266,7 +271,7 @@ class Dialect(Protocol):
 
     # -- upkeep
 
-    def backup(self, conn: Connection, target: str, progress: "Progress | None") -> None:
+    def backup(self, conn: Connection, tables: "Tables", target: str, progress: "Progress | None") -> None:
         """Copy the whole database to a file while it is in use; runs in a reading function."""
         ...
 
@@ -279,5 +284,5 @@ class Dialect(Protocol):
         ...
 
     def check_search(self, conn: Connection, tables: "Tables") -> list[str]:
-        """Compare the index of full text with the table, and return what is wrong; runs in a writing function."""
+        """Compare the indexes of full text with their tables, and return what is wrong; runs in a writing function."""
         ...

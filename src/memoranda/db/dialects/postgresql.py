@@ -65,6 +65,7 @@ from memoranda.errors import (
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
+    from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
     from memoranda.protocols import Progress
 
@@ -198,9 +199,9 @@ class PostgresqlDialect:
         """Generate the tsvector from the encoded terms."""
         return [Column("search", TSVECTOR, Computed(SEARCH, persisted=True))]
 
-    def search_indexes(self, memories: Table) -> None:
+    def search_indexes(self, table: Table) -> None:
         """Index the tsvector; the index of vectors is built later, when it pays."""
-        Index(None, memories.c.search, postgresql_using="gin")
+        Index(None, table.c.search, postgresql_using="gin")
 
     def vector_type(self) -> TypeEngine[Any]:
         """Use pgvector's type without a length: the model's name carries it."""
@@ -232,7 +233,7 @@ class PostgresqlDialect:
                     "then have an administrator run `CREATE EXTENSION vector` in this database."
                 ) from error
 
-    def create_search(self, op: "Operations") -> None:
+    def create_search(self, op: "Operations", noun: str) -> None:
         """Do nothing: column and index are part of the table."""
 
     def auto_upgrade(self) -> bool:
@@ -281,7 +282,7 @@ class PostgresqlDialect:
         """Take an advisory lock until the transaction ends."""
         conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
 
-    def approximate(self, conn: Connection, tables: "Tables", model: str, rows: int) -> bool:
+    def approximate(self, conn: Connection, corpus: "Corpus", model: str, rows: int) -> bool:
         """Walk the index where there is one, the scope is large, and it is no needle in the table's haystack."""
         if rows <= EXACT_LIMIT:
             return False
@@ -291,7 +292,7 @@ class PostgresqlDialect:
                 "JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class n ON n.oid = i.indexrelid "
                 "WHERE n.relname = :name AND n.relnamespace = CAST(:schema AS regnamespace) AND i.indisvalid"
             ),
-            {"name": vector_index_name(model), "schema": f'"{self.schema}"'},
+            {"name": vector_index_name(corpus.kind, model), "schema": f'"{self.schema}"'},
         ).scalar()
         return found is not None and rows >= found * _LEAST_SHARE
 
@@ -316,10 +317,10 @@ class PostgresqlDialect:
         conn.exec_driver_sql("COMMIT")
 
     def text_leg(
-        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
+        self, conn: Connection, visible: ColumnElement[bool], question: TextQuestion, limit: int
     ) -> Select[Any]:
         """Search the generated tsvector, starting from the cells; `ts_rank` is gated by the match."""
-        m = tables.memories
+        m = question.corpus.table
         joined = {"any": " | ", "all": " & "}[question.match].join(question.terms)
         wanted = _tsquery(f"({' | '.join(question.cells)}) & ({joined})")
         score = func.ts_rank(m.c.search, _tsquery(" | ".join(question.terms)))
@@ -334,14 +335,14 @@ class PostgresqlDialect:
         self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: VectorQuestion, limit: int
     ) -> Select[Any]:
         """Compare one by one in a small scope; walk the index in a large one that has it."""
-        m, v = tables.memories, tables.vectors
+        m, v = question.corpus.table, tables.vectors
         distance = self._distance(v, question, indexed=question.approximate)
         # `+ 0` keeps the planner from an approximate index where an exact answer is cheap.
         order = distance if question.approximate else distance + literal_column("0")
         return (
             select(m.c.id, (1 - distance).label("score"))
             .select_from(m.join(v, and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)))
-            .where(visible, v.c.kind == literal_column("'memory'"), v.c.model == question.model)
+            .where(visible, v.c.kind == literal_column(f"'{question.corpus.kind}'"), v.c.model == question.model)
             .order_by(order)
             .limit(limit)
         )
@@ -354,9 +355,9 @@ class PostgresqlDialect:
         """Pass on what the statement computed; a zero vector has no direction and is like nothing."""
         return [None if c is None else float(c) if c == c else 0.0 for c in evidence]
 
-    def frequencies(self, tables: "Tables", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
+    def frequencies(self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
         """Count by the index, one look a term."""
-        m = tables.memories
+        m = corpus.table
         return select(
             *(
                 select(func.count())
@@ -385,7 +386,7 @@ class PostgresqlDialect:
             "imported on SQLite, too."
         )
 
-    def backup(self, conn: Connection, target: str, progress: "Progress | None") -> None:
+    def backup(self, conn: Connection, tables: "Tables", target: str, progress: "Progress | None") -> None:
         """Refuse."""
         self.check_backup()
 
@@ -410,10 +411,12 @@ class PostgresqlDialect:
         found = conn.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
         return tuple(int(part) for part in str(found or "0").split("."))
 
-    def learn_statistics(self, conn: Connection, tables: "Tables", tenant: str, persona: str, rows: int) -> None:
+    def learn_statistics(
+        self, conn: Connection, tables: "Tables", corpus: "Corpus", tenant: str, persona: str, rows: int
+    ) -> None:
         """Have the planner's figures looked after."""
-        self._upkeep.learn(conn, tables, tenant, persona, rows)
+        self._upkeep.learn(conn, tables, corpus, tenant, persona, rows)
 
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
-        """Build the approximate index without holding up writers, once one scope is large enough for it to pay."""
+        """Build the approximate indexes without holding up writers, once one scope is large enough for them to pay."""
         return self._upkeep.build_vector_index(conn, tables, model)

@@ -12,11 +12,13 @@ from sqlalchemy.ext.compiler import compiles
 from memoranda.db.dialects.base import EXACT_LIMIT, Examination, VectorIndex
 
 if TYPE_CHECKING:
+    from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
 
 _JOINED = {  # the columns that joins and conditions look at, not the texts and vectors
     *("tenant", "persona", "id", "author", "audience", "project", "project_key", "space", "about"),
     *("status", "type", "day", "session", "position", "superseded_by", "kind", "model", "owner"),
+    *("document_id", "chunk_index", "conversation_id"),
 }
 _FEW = 128  # rows up to which even the worst plan is quick
 _FAR_OFF = 8
@@ -46,27 +48,28 @@ class Upkeep:
     def __init__(self, schema: str) -> None:
         """Begin knowing of no persona."""
         self._schema = schema
-        self._known: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str, str], int] = OrderedDict()
         self._lock = Lock()
 
     def after_fork(self) -> None:
         """Begin with a lock that nobody holds."""
         self._lock = Lock()
 
-    def learn(self, conn: Connection, tables: "Tables", tenant: str, persona: str, rows: int) -> None:
+    def learn(self, conn: Connection, tables: "Tables", corpus: "Corpus", tenant: str, persona: str, rows: int) -> None:
         """Analyze what joins look at, where the planner is far off the mark.
 
         It takes a persona it has not heard of for a row or two, until autovacuum comes by, and joins every row with
         every other: a recall over 1,000 new rows took .6 s instead of .03 s. Looked at when a persona has doubled.
         """
+        key = (corpus.kind, tenant, persona)
         with self._lock:
-            if rows < max(_FEW, 2 * self._known.get((tenant, persona), 0)):
+            if rows < max(_FEW, 2 * self._known.get(key, 0)):
                 return
-            self._known[tenant, persona] = rows
-            self._known.move_to_end((tenant, persona))
+            self._known[key] = rows
+            self._known.move_to_end(key)
             while len(self._known) > _KNOWN_PERSONAS:
                 self._known.popitem(last=False)
-        for table in (tables.memories, tables.vectors):
+        for table in (corpus.table, *((tables.vectors,) if corpus.embedded else ())):
             own: Select[Any] = select(literal_column("1")).where(table.c.tenant == tenant, table.c.persona == persona)
             plan = conn.execute(Explained(own)).scalar_one()
             if plan[0]["Plan"]["Plan Rows"] * _FAR_OFF >= rows:
@@ -84,36 +87,39 @@ class Upkeep:
                 return  # or a server that only reads: its planner learns from the primary
 
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
-        """Build the approximate index without holding up writers, once one scope is large enough for it to pay."""
+        """Build an approximate index a kind without holding up writers, once one scope is so large that it pays."""
+        return any([self._build(conn, tables, kind, model) for kind in self._paying(conn, tables, model)])
+
+    def _build(self, conn: Connection, tables: "Tables", kind: str, model: str) -> bool:
         v = tables.vectors
-        if not self._pays(conn, tables, model):
-            return False
         size = int(model.rpartition("@")[2])
-        name, quoted = vector_index_name(model), model.replace("'", "''")
+        name, quoted = vector_index_name(kind, model), model.replace("'", "''")
         if self._index_state(conn, name) is False:  # an earlier attempt broke off
             conn.exec_driver_sql(f'DROP INDEX CONCURRENTLY "{self._schema}"."{name}"')
         conn.exec_driver_sql(f"SET maintenance_work_mem = '{_BUILD_MEMORY}'")
         try:
             conn.exec_driver_sql(
                 f'CREATE INDEX CONCURRENTLY IF NOT EXISTS "{name}" ON "{self._schema}"."{v.name}" '
-                f"USING hnsw ((vector::vector({size})) vector_cosine_ops) WHERE kind = 'memory' AND model = '{quoted}'"
+                f"USING hnsw ((vector::vector({size})) vector_cosine_ops) WHERE kind = '{kind}' AND model = '{quoted}'"
             )
         finally:
             if not conn.invalidated:
                 conn.exec_driver_sql("RESET maintenance_work_mem")
         return self._index_state(conn, name) is True
 
-    def _pays(self, conn: Connection, tables: "Tables", model: str) -> bool:
-        """Say whether one scope is so large that an approximate index of its vectors pays, and can be built."""
+    def _paying(self, conn: Connection, tables: "Tables", model: str) -> list[str]:
+        """Return the kinds of which one scope has so many that an approximate index pays, where one can be built."""
         v = tables.vectors
-        largest = conn.scalar(
-            select(func.count().label("n"))
+        if int(model.rpartition("@")[2]) > _INDEXED_DIMENSIONS:
+            return []
+        large = (
+            select(v.c.kind)
             .where(v.c.model == model)
             .group_by(v.c.tenant, v.c.persona, v.c.kind)
-            .order_by(literal_column("n").desc())
-            .limit(1)
+            .having(func.count() > EXACT_LIMIT)
+            .subquery()
         )
-        return (largest or 0) > EXACT_LIMIT and int(model.rpartition("@")[2]) <= _INDEXED_DIMENSIONS
+        return list(conn.scalars(select(large.c.kind).distinct().order_by(large.c.kind)))
 
     def examine(self, conn: Connection, tables: "Tables", model: str | None) -> Examination:
         """Read versions, sizes and the state of the indexes from the catalogues."""
@@ -148,10 +154,13 @@ class Upkeep:
     def _vector_index(self, conn: Connection, tables: "Tables", model: str | None) -> VectorIndex:
         if model is None:
             return "not needed"
-        state = self._index_state(conn, vector_index_name(model))
-        if state is not None:
-            return "built" if state else "damaged"
-        return "advised" if self._pays(conn, tables, model) else "not needed"
+        embedded = (corpus.kind for corpus in tables.corpora.values() if corpus.embedded)
+        states = {str(kind): self._index_state(conn, vector_index_name(kind, model)) for kind in embedded}
+        if False in states.values():
+            return "damaged"
+        if any(states.get(kind) is None for kind in self._paying(conn, tables, model)):
+            return "advised"
+        return "built" if True in states.values() else "not needed"
 
     def _index_state(self, conn: Connection, name: str) -> bool | None:
         """Say whether an index is whole, None when there is none."""
@@ -165,6 +174,6 @@ class Upkeep:
         return state
 
 
-def vector_index_name(model: str) -> str:
-    """Return the name of the approximate index over one model's vectors."""
-    return f"ix_vectors_hnsw_{sha256(model.encode()).hexdigest()[:12]}"
+def vector_index_name(kind: str, model: str) -> str:
+    """Return the name of the approximate index over one model's vectors of rows of one kind."""
+    return f"ix_vectors_hnsw_{kind}_{sha256(model.encode()).hexdigest()[:12]}"

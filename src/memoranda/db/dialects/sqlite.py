@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
     from numpy.typing import NDArray
 
+    from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
     from memoranda.protocols import Progress
 
@@ -59,12 +60,15 @@ _SHARES = {  # of the rows that are left, how many share one value of the column
     "kind": 1.0,
     "model": 1.0,
     "author": 0.5,
+    "user": 0.5,
     "status": 0.9,
     "type": 0.3,
     "importance": 0.2,
     "length": 0.02,
     "day": 0.003,
     "session": 0.001,
+    "document_id": 0.001,
+    "conversation_id": 0.001,
     "project_key": 0.01,
 }
 _CACHE_KIB = 16_384  # a connection; SQLite's 2 MB are too small for the indexes of some thousand memories
@@ -205,7 +209,7 @@ class SqliteDialect(SqliteSearch):
         """Need none: FTS5 reads the terms where they are."""
         return []
 
-    def search_indexes(self, memories: Table) -> None:
+    def search_indexes(self, table: Table) -> None:
         """Declare nothing: the FTS5 table is made by `create_search`."""
 
     def vector_type(self) -> TypeEngine[Any]:
@@ -217,9 +221,9 @@ class SqliteDialect(SqliteSearch):
     def before_upgrade(self, conn: Connection) -> None:
         """Do nothing: the transaction holds the file's only write lock."""
 
-    def create_search(self, op: "Operations") -> None:
+    def create_search(self, op: "Operations", noun: str) -> None:
         """Create the FTS5 table over the terms, and the triggers that keep it in step."""
-        name, columns = f"{self.prefix}memories", "cells, category_terms, content_terms"
+        name, columns = f"{self.prefix}{noun}", "cells, category_terms, content_terms"
         old, new = (", ".join(f"{row}.{c}" for c in columns.split(", ")) for row in ("old", "new"))
         remove = f"INSERT INTO {name}_fts({name}_fts, rowid, {columns}) VALUES ('delete', old.n, {old});"
         add = f"INSERT INTO {name}_fts(rowid, {columns}) VALUES (new.n, {new});"
@@ -240,8 +244,9 @@ class SqliteDialect(SqliteSearch):
         of an author than look up the ids it was given.
         """
         conn.exec_driver_sql("ANALYZE sqlite_schema")
-        tables = conn.exec_driver_sql("SELECT name FROM sqlite_schema WHERE type = 'table'").scalars().all()
-        for table_name in tables:
+        told = "SELECT tbl FROM sqlite_stat1"
+        tables = conn.exec_driver_sql(f"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ({told})")
+        for table_name in tables.scalars().all():
             if not table_name.startswith(self.prefix) or "_fts" in table_name:
                 continue
             for index in conn.exec_driver_sql(f"PRAGMA index_list({table_name})").mappings().all():
@@ -268,7 +273,7 @@ class SqliteDialect(SqliteSearch):
 
     def scrub(self, conn: Connection, tables: "Tables", patience: float) -> Scrubbed:
         """Write the file anew and empty its log."""
-        return sqlite_scrubbing.scrub(conn, f"{tables.memories.name}_fts", patience)
+        return sqlite_scrubbing.scrub(conn, [corpus.fts for corpus in tables.corpora.values()], patience)
 
     def forget(self) -> None:
         """Let go of the vectors."""
@@ -292,11 +297,13 @@ class SqliteDialect(SqliteSearch):
     def advise_lock(self, conn: Connection, key: str) -> None:
         """Do nothing: writers queue up for the whole file."""
 
-    def approximate(self, conn: Connection, tables: "Tables", model: str, rows: int) -> bool:
+    def approximate(self, conn: Connection, corpus: "Corpus", model: str, rows: int) -> bool:
         """Compare every row."""
         return False
 
-    def learn_statistics(self, conn: Connection, tables: "Tables", tenant: str, persona: str, rows: int) -> None:
+    def learn_statistics(
+        self, conn: Connection, tables: "Tables", corpus: "Corpus", tenant: str, persona: str, rows: int
+    ) -> None:
         """Do nothing: the planner was told when the tables were made."""
 
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
@@ -310,9 +317,9 @@ class SqliteDialect(SqliteSearch):
 
     # -- upkeep
 
-    def backup(self, conn: Connection, target: str, progress: "Progress | None") -> None:
+    def backup(self, conn: Connection, tables: "Tables", target: str, progress: "Progress | None") -> None:
         """Copy the file, or what is in memory, with everything in it."""
-        sqlite_upkeep.backup(conn, f"{self.prefix}memories_fts", target, progress)
+        sqlite_upkeep.backup(conn, [corpus.fts for corpus in tables.corpora.values()], target, progress)
 
     def check_backup(self) -> None:
         """Refuse nothing."""
@@ -322,5 +329,5 @@ class SqliteDialect(SqliteSearch):
         return sqlite_upkeep.examine(conn)
 
     def check_search(self, conn: Connection, tables: "Tables") -> list[str]:
-        """Have FTS5 compare its index with the table."""
-        return sqlite_upkeep.check_search(conn, f"{self.prefix}memories_fts")
+        """Have FTS5 compare its indexes with their tables."""
+        return sqlite_upkeep.check_search(conn, [corpus.fts for corpus in tables.corpora.values()])

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Integer,
     Select,
     String,
-    Table,
     TableClause,
     TableValuedAlias,
     Uuid,
@@ -34,6 +33,7 @@ from memoranda.db.dialects.sqlite_vectors import VectorCache, unit
 from memoranda.ranking.evidence import K1, B
 
 if TYPE_CHECKING:
+    from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
 
 _REACH = 10  # how many matches are looked up for each one that is wanted, at first
@@ -46,12 +46,11 @@ class SqliteSearch:
     vectors: VectorCache
 
     def text_leg(
-        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: TextQuestion, limit: int
+        self, conn: Connection, visible: ColumnElement[bool], question: TextQuestion, limit: int
     ) -> Select[Any]:
         """Search FTS5, starting from the cells."""
         # FTS5's own bm25() counts over the whole file: it would let other scopes move this one's ranks.
-        m = tables.memories
-        fts = table(f"{m.name}_fts", column("rowid", Integer))
+        fts = table(question.corpus.fts, column("rowid", Integer))
         found = union_all(
             *(
                 select(fts.c.rowid.label("n"), literal(weight, Float).label("weight")).where(
@@ -68,7 +67,7 @@ class SqliteSearch:
         reach = _REACH * limit
         while True:
             best = [tuple(row) for row in conn.execute(said.limit(reach))]
-            seen = self._seen(conn, m, visible, best, question.average_length, limit)
+            seen = self._seen(conn, visible, question, best, limit)
             if len(seen) == limit or len(best) < reach:
                 return _ranked(seen)
             reach *= _REACH
@@ -76,20 +75,19 @@ class SqliteSearch:
     def _seen(
         self,
         conn: Connection,
-        m: Table,
         visible: ColumnElement[bool],
+        question: TextQuestion,
         best: Sequence[tuple[int, float]],
-        average_length: float,
         limit: int,
     ) -> list[tuple[str, float]]:
         """Return those of the matches that may be seen, scored by BM25 as if every term were said once.
 
         How often a term is said counts when the candidates are ranked.
         """
-        given = _json_rows(best)
+        m, given = question.corpus.table, _json_rows(best)
         number = literal_column("json_extract(value, '$[0]')", Integer)
         weight = literal_column("json_extract(value, '$[1]')", Float)
-        length = literal(K1 * B / max(average_length, 1.0), Float) * m.c.length
+        length = literal(K1 * B / max(question.average_length, 1.0), Float) * m.c.length
         score: ColumnElement[Any] = weight / (literal(1 + K1 * (1 - B), Float) + length)
         rows = conn.execute(
             select(type_coerce(m.c.id, String), score)
@@ -104,12 +102,11 @@ class SqliteSearch:
         self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: VectorQuestion, limit: int
     ) -> Select[Any]:
         """Compare every vector of the persona, and let SQL say which may be seen; where few may, compare only these."""
-        m = tables.memories
+        m = question.corpus.table
         if self._few_among_many(conn, tables, question):
             return _ranked(self._few(conn, tables, visible, question, limit))
-        owner, enough = (question.tenant, question.persona), 2 * limit
         found: list[tuple[str, float]] = []
-        for page in self.vectors.nearest(conn, tables, owner, question.model, question.vector, enough):
+        for page in self.vectors.nearest(conn, tables, question, 2 * limit):
             listed = _listed([identifier for identifier, _ in page])
             seen = set(conn.scalars(select(type_coerce(m.c.id, String)).where(visible, m.c.id.in_(listed))))
             found += [(identifier, score) for identifier, score in page if identifier in seen]
@@ -120,8 +117,8 @@ class SqliteSearch:
     def _few_among_many(self, conn: Connection, tables: "Tables", question: VectorQuestion) -> bool:
         if question.rows > _FEW:
             return False
-        v = tables.vectors
-        own = (v.c.tenant == question.tenant, v.c.persona == question.persona, v.c.kind == "memory")
+        v, kind = tables.vectors, question.corpus.kind
+        own = (v.c.tenant == question.tenant, v.c.persona == question.persona, v.c.kind == kind)
         enough = _MANY * max(question.rows, 1)
         some = select(v.c.n).where(*own, v.c.model == question.model).limit(enough).subquery()
         return conn.scalar(select(func.count()).select_from(some)) == enough
@@ -134,8 +131,8 @@ class SqliteSearch:
         question: VectorQuestion,
         limit: int,
     ) -> list[tuple[str, float]]:
-        m, v = tables.memories, tables.vectors
-        owned = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == "memory", v.c.owner == m.c.id)
+        m, v, kind = question.corpus.table, tables.vectors, question.corpus.kind
+        owned = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == kind, v.c.owner == m.c.id)
         rows = conn.execute(
             select(type_coerce(m.c.id, String), v.c.vector)
             .select_from(m.join(v, owned))
@@ -155,9 +152,9 @@ class SqliteSearch:
         scores = iter((unit(np.stack(known)) @ unit(question.vector)).tolist() if known else [])
         return [None if vector is None else next(scores) for vector in evidence]
 
-    def frequencies(self, tables: "Tables", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
+    def frequencies(self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
         """Count by the index, one look a term."""
-        fts = table(f"{tables.memories.name}_fts")
+        fts = table(corpus.fts)
         return select(
             *(select(func.count()).select_from(fts).where(_says(fts, cells, term)).scalar_subquery() for term in terms)
         )

@@ -1,6 +1,7 @@
-"""What looks after a SQLite store: a copy made while it is in use, and a look at its file and its text index."""
+"""What looks after a SQLite store: a copy made while it is in use, and a look at its file and its text indexes."""
 
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ _SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 _REPORTED = 5  # of the faults of a broken file
 
 
-def backup(conn: Connection, fts: str, target: str, progress: "Progress | None") -> None:
+def backup(conn: Connection, indexes: Iterable[str], target: str, progress: "Progress | None") -> None:
     """Copy the database into a new or empty file, and try the copy.
 
     Raises:
@@ -41,7 +42,7 @@ def backup(conn: Connection, fts: str, target: str, progress: "Progress | None")
             # One file, without a log beside it: it opens from a medium that cannot be written, too.
             copy.execute("PRAGMA journal_mode = DELETE").close()
             whole = copy.execute(f"PRAGMA integrity_check({_REPORTED})").fetchall() == [("ok",)]
-            whole = whole and (not _has_table(copy, fts) or _search_agrees(copy, fts))
+            whole = whole and all(_search_agrees(copy, fts) for fts in indexes if _has_table(copy, fts))
     except sqlite3.Error as error:
         raise DBAPIError.instance(
             "BACKUP", None, error, sqlite3.Error, hide_parameters=True, dialect=conn.dialect
@@ -75,16 +76,22 @@ def examine(conn: Connection) -> Examination:
     )
 
 
-def check_search(conn: Connection, fts: str) -> list[str]:
-    """Have FTS5 compare its index with the table it is of, and look for the triggers that keep it in step."""
+def check_search(conn: Connection, indexes: Iterable[str]) -> list[str]:
+    """Have FTS5 compare its indexes with their tables, and look for the triggers that keep them in step."""
     driver = conn.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
-    if not _has_table(driver, fts):
-        return ["the text index is missing"]
-    names = {f"{fts}_{verb}" for verb in ("insert", "delete", "update")}
-    found = {name for (name,) in driver.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
-    faults = [f"the trigger {name} is missing: the text index is not kept in step" for name in sorted(names - found)]
-    return faults if _search_agrees(driver, fts) else [*faults, "the text index does not agree with the table"]
+    triggers = {name for (name,) in driver.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+    faults: list[str] = []
+    for fts in indexes:
+        if not _has_table(driver, fts):
+            faults.append(f"the text index {fts} is missing")
+            continue
+        names = {f"{fts}_{verb}" for verb in ("insert", "delete", "update")}
+        missing = sorted(names - triggers)
+        faults += [f"the trigger {name} is missing: the text index is not kept in step" for name in missing]
+        if not _search_agrees(driver, fts):
+            faults.append(f"the text index {fts} does not agree with its table")
+    return faults
 
 
 def _log_of(conn: Connection) -> Path | None:

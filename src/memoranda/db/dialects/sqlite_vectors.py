@@ -1,4 +1,4 @@
-"""Exact vector search for SQLite: the vectors of a persona as one matrix in memory, one product a question.
+"""Exact vector search for SQLite: the vectors of one kind of a persona's as a matrix in memory, one product a question.
 
 A matrix only grows: what was deleted stays in it, and SQL decides afterwards which of the nearest may be seen; of a
 vector that was replaced zeros stay. What other processes write is read from the table before every search, by row
@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Integer, String, func, literal_column, select
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from memoranda.db.dialects.base import VectorQuestion
     from memoranda.db.schema import Tables
 
 BYTES_LIMIT = 1 << 30
@@ -31,7 +32,7 @@ _PAGE = 4096
 
 @dataclass(slots=True)
 class _Matrix:
-    """The unit vectors of one persona and model, with their owners."""
+    """The unit vectors of one persona, kind and model, with their owners."""
 
     dimensions: int
     lock: Lock = field(default_factory=Lock)
@@ -72,7 +73,7 @@ class VectorCache:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self._matrices: OrderedDict[tuple[str, str, str], _Matrix] = OrderedDict()
+        self._matrices: OrderedDict[tuple[str, str, str, str], _Matrix] = OrderedDict()
         self._lock = RLock()
 
     def begin(self, conn: Connection) -> None:
@@ -85,28 +86,20 @@ class VectorCache:
             self._matrices = OrderedDict()
 
     def nearest(
-        self,
-        conn: Connection,
-        tables: "Tables",
-        owner: tuple[str, str],
-        model: str,
-        query: "NDArray[np.float32]",
-        first: int,
+        self, conn: Connection, tables: "Tables", question: "VectorQuestion", first: int
     ) -> Iterator[list[tuple[str, float]]]:
         """Yield the rows of a persona in pages, nearest first: ids in hexadecimal, each with its cosine.
 
         Args:
             conn: A connection inside a transaction.
             tables: The store's tables.
-            owner: Tenant and persona.
-            model: Which vectors to compare with.
-            query: The vector to compare.
+            question: Whose rows, of which kind and model, and the vector to compare with theirs.
             first: How many rows the first page has; the next ones grow.
         """
-        tenant, persona = owner
-        matrix = self._matrix((tenant, persona, model), len(query))
+        key, query = (question.tenant, question.persona, question.corpus.kind, question.model), question.vector
+        matrix = self._matrix(key, len(query))
         with matrix.lock:
-            own = self._refresh(conn, tables, tenant, persona, model, matrix)
+            own = self._refresh(conn, tables, key, matrix)
             owners, values = matrix.owners, matrix.values[: matrix.rows]
             replaced = [matrix.places[name] for name in own[0] if name in matrix.places] if own else []
         scores = values @ unit(query)
@@ -130,7 +123,7 @@ class VectorCache:
             yield [(owners[i], float(scores[i])) for i in order[:page]]
             order, page = order[page:], 2 * page
 
-    def _matrix(self, key: tuple[str, str, str], dimensions: int) -> _Matrix:
+    def _matrix(self, key: tuple[str, str, str, str], dimensions: int) -> _Matrix:
         with self._lock:
             matrix = self._matrices.setdefault(key, _Matrix(dimensions))
             self._matrices.move_to_end(key)
@@ -140,14 +133,16 @@ class VectorCache:
             return matrix
 
     def _refresh(
-        self, conn: Connection, tables: "Tables", tenant: str, persona: str, model: str, matrix: _Matrix
+        self, conn: Connection, tables: "Tables", key: tuple[str, str, str, str], matrix: _Matrix
     ) -> "tuple[list[str], NDArray[np.float32]] | None":
         """Read what is newer than the matrix into it, or return it where this transaction may still take it back."""
         v = tables.vectors
         newest = conn.scalar(select(func.max(v.c.n))) or 0
         if newest <= matrix.seen:
             return None
-        own = (v.c.tenant == tenant, v.c.persona == persona, v.c.kind == "memory", v.c.model == model)
+        own = (
+            column == value for column, value in zip((v.c.tenant, v.c.persona, v.c.kind, v.c.model), key, strict=True)
+        )
         # The first time by the persona's own index, which the sign keeps SQLite on; later by number, for there are few
         # new rows, of whoever they are.
         number = literal_column(f"+{v.name}.n", Integer) if matrix.seen == 0 else v.c.n

@@ -14,7 +14,15 @@ from memoranda.errors import SchemaMissing, SchemaOutdated, SchemaTooNew
 if TYPE_CHECKING:
     from memoranda.db.dialects.base import Dialect
 
-REVISIONS = ("0001_memories", "0002_spaces", "0003_erasures", "0004_jobs", "0005_user_model")
+REVISIONS = (
+    "0001_memories",
+    "0002_spaces",
+    "0003_erasures",
+    "0004_jobs",
+    "0005_user_model",
+    "0006_knowledge",
+    "0007_conversations",
+)
 """Every revision, oldest first."""
 
 HEAD = REVISIONS[-1]

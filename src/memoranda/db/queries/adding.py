@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from memoranda.db.queries import corrections, memories, repeats
 from memoranda.db.queries.inserting import insert, placed, require_membership, require_open_spaces
+from memoranda.db.queries.repeats import Found, Repeats
 from memoranda.db.schema import Tables
 from memoranda.drafts import Draft, Setting
 from memoranda.errors import InvalidInput, MemoryNotActive
@@ -37,6 +38,7 @@ def add(
     vectors: Sequence[Any],
     model: str | None,
     setting: Setting,
+    found: Found | None = None,
 ) -> list[Stored]:
     """Store drafts as the dedupe policy says, and return what became of each, in order.
 
@@ -47,17 +49,22 @@ def add(
         vectors: One a draft, None for a draft that has none.
         model: What made the vectors.
         setting: The scope and policies the drafts were made under.
+        found: What `repeats.look` found for the same drafts before; without it the search is made in this transaction.
     """
     drafts = placed(conn, tables, drafts, setting)
-    if setting.policies.dedupe.name in ("none", "key"):
-        stored = _inserted(conn, tables, drafts, vectors, model, setting)
-        return _as_seen(conn, tables, setting, drafts, stored)
-    for place in sorted({Place.of(item.memory) for item in drafts}):
-        _take_turns(conn, tables, setting, place)
-    stored = []
-    for item, vector in zip(drafts, vectors, strict=True):
-        found = _existing(conn, tables, item, vector, model, setting)
-        stored.append(found or _inserted(conn, tables, [item], [vector], model, setting)[0])
+    if not setting.policies.dedupe.compares:
+        inserted = _inserted(conn, tables, drafts, vectors, model, setting)
+        return _as_seen(conn, tables, setting, drafts, inserted)
+    for where in sorted({Place.of(item.memory) for item in drafts}):
+        _take_turns(conn, tables, setting, where)
+    stored: list[Stored] = []
+    known = Repeats(conn, tables, model, setting, found)
+    for place, (item, vector) in enumerate(zip(drafts, vectors, strict=True)):
+        old = known.of(place, item, vector)
+        became = _existing(conn, tables, old, item, vector, model, setting) if old is not None else None
+        stored.append(became or _inserted(conn, tables, [item], [vector], model, setting)[0])
+        if stored[-1].outcome != "known":
+            known.stored(stored[-1].memory, item, vector)
     return _as_seen(conn, tables, setting, drafts, stored)
 
 
@@ -87,6 +94,7 @@ def keep(
     model: str | None,
     setting: Setting,
     identifier: UUID | str | None,
+    found: Found | None = None,
 ) -> Stored:
     """Store a statement, or make it the new text of the memory that is named, else of the one that says the same.
 
@@ -97,7 +105,7 @@ def keep(
         NotAllowed: it may not be written there.
     """
     if identifier is None:
-        return add(conn, tables, [item], [vector], model, setting)[0]
+        return add(conn, tables, [item], [vector], model, setting, found)[0]
     require_open_spaces(conn, tables, setting, [item])
     old = corrections.own(conn, tables, setting, identifier)
     if (ended := _ended(old, setting)) is not None:
@@ -150,15 +158,12 @@ def _take_turns(conn: Connection, tables: Tables, setting: Setting, place: Place
 
 
 def _existing(
-    conn: Connection, tables: Tables, item: Draft, vector: Any, model: str | None, setting: Setting
+    conn: Connection, tables: Tables, found: Memory, item: Draft, vector: Any, model: str | None, setting: Setting
 ) -> Stored | None:
-    if setting.policies.dedupe.name == "novelty":
-        found = repeats.repeated(conn, tables, item, vector, model, setting)
-    else:
-        found = repeats.same(conn, tables, item, vector, model, setting)
+    """Return what becomes of a memory that is repeated, or None if it does not hold any more."""
     # Who is present does not matter here: a statement about somebody absent is one memory as well.
-    old = corrections.own(conn, tables, repeats.regardless_of_presence(setting), found.id) if found else None
-    if old is None or _ended(old, setting) is not None:  # it was replaced or taken back while this one waited
+    old = corrections.own(conn, tables, repeats.regardless_of_presence(setting), found.id)
+    if _ended(old, setting) is not None:  # it was replaced or taken back while this one waited
         return None
     if setting.policies.dedupe.name == "same":
         stored = _kept(conn, tables, old, item, vector, model, setting)

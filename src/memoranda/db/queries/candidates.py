@@ -1,7 +1,8 @@
 """The one candidate generator: rows that might answer a question, with the evidence a ranker judges by.
 
-Two legs propose rows, by words and by meaning; the rows beside them in their session come along. What differs by
-database are the two legs, which the dialect supplies as subqueries of the one statement that collects the evidence.
+Two legs propose rows of a corpus, by words and by meaning; the rows beside them in their container come along. What
+differs by database are the two legs, which the dialect supplies as subqueries of the one statement that collects the
+evidence; what differs by table stands in `memoranda.db.corpora`.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ from sqlalchemy import (
     Float,
     FromClause,
     Select,
-    Table,
     and_,
     cast,
     func,
@@ -27,9 +27,10 @@ from sqlalchemy import (
 )
 
 from memoranda.candidates import Candidate, Query
+from memoranda.db.corpora import Corpus, Kind
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.queries import projects
-from memoranda.db.queries.visibility import holding, narrowed, rewritten, visible
+from memoranda.db.queries.visibility import active, holding, narrowed, rewritten, visible
 from memoranda.db.schema import Tables
 from memoranda.filters import Filters
 from memoranda.policies import RankingPolicy, VisibilityPolicy
@@ -45,8 +46,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Question:
-    """What is asked, by whom and how."""
+    """What is asked, of what, by whom and how."""
 
+    kind: Kind = "memory"
     text: str
     terms: tuple[str, ...]
     words: frozenset[str]
@@ -61,10 +63,16 @@ class Question:
 
 def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query, list[Candidate]]:
     """Return the question with the statistics of the rows it is asked of, and the candidates in no particular order."""
-    shared = projects.projects_of(conn, tables, question.scope)
-    query = _statistics(conn, tables, question, shared)
-    tables.dialect.learn_statistics(conn, tables, question.scope.tenant, question.scope.persona, query.rows)
-    vectors = _vector_question(conn, tables, question, query)
+    corpus, scope, filters = tables.corpora[question.kind], question.scope, question.filters
+    shared = projects.projects_of(conn, tables, scope) if corpus.shared else ()
+    query = _counted(conn, tables, corpus, question, shared)
+    if not query.rows and filters.as_of is None and not filters.include_inactive:
+        return query, []  # the count leaves out what does not hold now, and nothing else
+    if query.terms:
+        seen = conn.execute(tables.dialect.frequencies(corpus, _cells(scope, shared), query.terms)).one()
+        query = replace(query, document_frequency=tuple(int(times) for times in seen))
+    tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, query.rows)
+    vectors = _vector_question(conn, tables, corpus, question, query)
     candidates = _candidates(conn, tables, question, query, shared, vectors, question.ranking.match)
     if vectors is not None and vectors.approximate:
         near = sum(candidate.dense_rank is not None for candidate in candidates)
@@ -79,7 +87,8 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
 
 def any_to_ask(conn: Connection, tables: Tables, question: Question) -> bool:
     """Say whether there is any row the question is asked of."""
-    found = select(tables.memories.c.id).where(_wanted(tables, question, None, tables.memories)).limit(1)
+    rows = tables.corpora[question.kind].table
+    found = select(rows.c.id).where(_wanted(tables, question, None, rows)).limit(1)
     return conn.execute(found).first() is not None
 
 
@@ -88,21 +97,17 @@ def _cells(scope: Scope, shared: Sequence[str]) -> list[str]:
     return [own, *(project_cell(scope.tenant, scope.persona, project) for project in shared)]
 
 
-def _statistics(conn: Connection, tables: Tables, question: Question, shared: Sequence[str]) -> Query:
+def _counted(conn: Connection, tables: Tables, corpus: Corpus, question: Question, shared: Sequence[str]) -> Query:
     """Count over the asker's own rows and those shared with them, never over anybody else's.
 
     One index answers that; status, space and subject, which it does not know, do not count here.
     """
-    m, scope = tables.memories, question.scope
+    m, scope = corpus.table, question.scope
     if shared:
-        seen = visible(tables, scope, question.visibility, shared=shared)
+        seen = visible(tables, scope, question.visibility, m, shared=shared)
     else:  # what one index answers by itself
         seen = and_(m.c.tenant == scope.tenant, m.c.persona == scope.persona, m.c.author == scope.author)
-    row = conn.execute(select(func.count(), func.avg(m.c.length)).where(seen, m.c.status == "active")).one()
-    frequency: tuple[int, ...] = ()
-    if question.terms:
-        counted = conn.execute(tables.dialect.frequencies(tables, _cells(scope, shared), question.terms)).one()
-        frequency = tuple(int(count) for count in counted)
+    row = conn.execute(select(func.count(), func.avg(m.c.length)).where(seen, active(m))).one()
     return Query(
         text=question.text,
         terms=question.terms,
@@ -111,14 +116,17 @@ def _statistics(conn: Connection, tables: Tables, question: Question, shared: Se
         now=question.now,
         rows=int(row[0]),
         average_length=float(row[1] or 0),
-        document_frequency=frequency,
+        timeless=corpus.timeless,
     )
 
 
-def _vector_question(conn: Connection, tables: Tables, question: Question, query: Query) -> VectorQuestion | None:
+def _vector_question(
+    conn: Connection, tables: Tables, corpus: Corpus, question: Question, query: Query
+) -> VectorQuestion | None:
     if question.vector is None or question.model is None:
         return None
     return VectorQuestion(
+        corpus=corpus,
         tenant=question.scope.tenant,
         persona=question.scope.persona,
         model=question.model,
@@ -126,7 +134,7 @@ def _vector_question(conn: Connection, tables: Tables, question: Question, query
         rows=query.rows,
         # An approximate scan gives up after a while, and may have met too few rows by then that a filter lets through.
         approximate=question.filters == Filters()
-        and tables.dialect.approximate(conn, tables, question.model, query.rows),
+        and tables.dialect.approximate(conn, corpus, question.model, query.rows),
     )
 
 
@@ -139,26 +147,27 @@ def _candidates(
     vectors: VectorQuestion | None,
     match: Literal["any", "all"],
 ) -> list[Candidate]:
-    limit, dialect = question.ranking.candidates, tables.dialect
-    wanted = _wanted(tables, question, shared, tables.memories)
+    limit, dialect, corpus = question.ranking.candidates, tables.dialect, tables.corpora[question.kind]
+    wanted = _wanted(tables, question, shared, corpus.table)
     with dialect.searching(conn, vectors):
         text_leg = vector_leg = None
-        if vectors is None and question.ranking.recent:
-            text_leg = _newest(tables.memories, wanted, question.ranking.recent)
+        if vectors is None and question.ranking.recent and not corpus.timeless:
+            text_leg = _newest(corpus.table, wanted, question.ranking.recent)
         elif question.terms:
             text = TextQuestion(
+                corpus=corpus,
                 cells=_cells(question.scope, shared),
                 terms=question.terms,
                 weights=[inverse_frequency(max(query.rows, seen), seen) for seen in query.document_frequency],
                 average_length=query.average_length,
                 match=match,
             )
-            text_leg = dialect.text_leg(conn, tables, wanted, text, limit)
+            text_leg = dialect.text_leg(conn, wanted, text, limit)
         if vectors is not None:
             vector_leg = dialect.vector_leg(conn, tables, wanted, vectors, limit)
         if text_leg is None and vector_leg is None:
             return []
-        statement = _with_evidence(tables, question, shared, vectors, text_leg, vector_leg)
+        statement = _with_evidence(tables, corpus, question, shared, vectors, text_leg, vector_leg)
         found = conn.execute(statement).all()
     # The legs cut by what each database is good at; places are by one score, the same on both.
     text_ranks = ranks(
@@ -179,18 +188,18 @@ def _candidates(
             cosine=cosine,
             text_rank=text_rank,
             dense_rank=dense_rank,
-            importance=row.importance,
+            importance=row.importance or 0,
             created_at=row.created_at,
             happened_at=row.event_time or row.valid_from or row.created_at,
-            session=row.session,
-            position=row.position,
+            session=str(row.container),
+            position=row.place,
             proposed=text_rank is not None or dense_rank is not None,
         )
         for row, cosine, text_rank, dense_rank in zip(found, cosines, text_ranks, dense_ranks, strict=True)
     ]
 
 
-def _newest(m: Table, wanted: ColumnElement[bool], limit: int) -> Select[Any]:
+def _newest(m: FromClause, wanted: ColumnElement[bool], limit: int) -> Select[Any]:
     """Propose the rows stored last, whatever they say."""
     newest = select(m.c.id, literal(0.0, Float).label("score")).where(wanted)
     return newest.order_by(m.c.created_at.desc(), m.c.id.desc()).limit(limit)
@@ -209,6 +218,7 @@ def _wanted(tables: Tables, question: Question, shared: Sequence[str] | None, ro
 
 def _with_evidence(
     tables: Tables,
+    corpus: Corpus,
     question: Question,
     shared: Sequence[str],
     vectors: VectorQuestion | None,
@@ -216,7 +226,7 @@ def _with_evidence(
     vector_leg: Select[Any] | None,
 ) -> Select[Any]:
     """Join what the legs propose, and what stands beside it, with everything a ranker looks at."""
-    m, v, scope = tables.memories, tables.vectors, question.scope
+    m, v, scope = corpus.table, tables.vectors, question.scope
     none = cast(null(), Float)
     parts: list[Select[Any]] = []
     if text_leg is not None:
@@ -227,7 +237,8 @@ def _with_evidence(
         parts.append(select(by_meaning.c.id, none.label("text_score"), by_meaning.c.score.label("dense_score")))
     if question.ranking.neighbours:
         proposed = union_all(*parts).cte("proposed")
-        reach, one, other = question.ranking.neighbours, tables.one, tables.other
+        reach, one, other = question.ranking.neighbours, corpus.one, corpus.other
+        place = one.c[corpus.place]
         beside = (
             select(other.c.id, none.label("text_score"), none.label("dense_score"))
             .select_from(proposed)
@@ -235,11 +246,11 @@ def _with_evidence(
             .join(
                 other,
                 and_(
-                    other.c.session == one.c.session,
-                    other.c.position.between(one.c.position - reach, one.c.position + reach),
+                    other.c[corpus.container] == one.c[corpus.container],
+                    other.c[corpus.place].between(place - reach, place + reach),
                 ),
             )
-            .where(one.c.session != "", other.c.session != "", _wanted(tables, question, shared, other))
+            .where(corpus.contained(one), corpus.contained(other), _wanted(tables, question, shared, other))
         )
         parts = [select(proposed.c.id, proposed.c.text_score, proposed.c.dense_score), beside]
     every = union_all(*parts).subquery("every")
@@ -261,7 +272,7 @@ def _with_evidence(
             and_(
                 v.c.tenant == scope.tenant,
                 v.c.persona == scope.persona,
-                v.c.kind == "memory",
+                v.c.kind == corpus.kind,
                 v.c.model == vectors.model,
                 v.c.owner == m.c.id,
             ),
@@ -275,12 +286,10 @@ def _with_evidence(
         m.c.category_terms,
         m.c.content_terms,
         m.c.length,
-        m.c.importance,
         m.c.created_at,
-        m.c.event_time,
-        m.c.valid_from,
-        m.c.session,
-        m.c.position,
+        *(corpus.evidence(name) for name in ("importance", "event_time", "valid_from")),
+        m.c[corpus.container].label("container"),
+        m.c[corpus.place].label("place"),
         chosen.c.text_score,
         chosen.c.dense_score,
         evidence.label("evidence"),

@@ -4,11 +4,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, inspect, or_, select
+from sqlalchemy import ColumnElement, Connection, exists, func, inspect, or_, select
 
 from memoranda.db.dialects.base import Examination
 from memoranda.db.queries import store
 from memoranda.db.queries.moving import EMBEDDER
+from memoranda.db.queries.vectors import of_row
 from memoranda.db.schema import Tables
 
 _OVERDUE = timedelta(hours=1)
@@ -30,6 +31,7 @@ class Counts:
     """How much there is."""
 
     memories: int = 0
+    chunks: int = 0
     vectors: int = 0
     without_vector: int = 0
     other_vectors: int = 0
@@ -55,7 +57,7 @@ def look(conn: Connection, tables: Tables) -> Seen:
 
 
 def check_search(conn: Connection, tables: Tables) -> list[str]:
-    """Compare the index of full text with the table."""
+    """Compare the indexes of full text with their tables."""
     return tables.dialect.check_search(conn, tables)
 
 
@@ -80,7 +82,9 @@ def _missing(conn: Connection, tables: Tables) -> tuple[str, ...]:
 def _counts(conn: Connection, tables: Tables, model: str | None) -> Counts:
     m, v = tables.memories, tables.vectors
     current: ColumnElement[bool] = v.c.model == (model or "")
-    of_memory = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == "memory", v.c.owner == m.c.id)
+    embedded = [corpus for corpus in tables.corpora.values() if corpus.embedded]
+    owned = [exists().where(of_row(tables, corpus.kind)) for corpus in embedded]
+    having = [exists().where(of_row(tables, corpus.kind), current) for corpus in embedded]
 
     def counted(table: Any, *conditions: ColumnElement[bool]) -> int:
         return conn.scalar(select(func.count()).select_from(table).where(*conditions)) or 0
@@ -90,10 +94,11 @@ def _counts(conn: Connection, tables: Tables, model: str | None) -> Counts:
     vectors = counted(v, current)
     return Counts(
         memories=counted(m),
+        chunks=counted(tables.knowledge_chunks),
         vectors=vectors,
-        without_vector=counted(m, ~exists().where(of_memory, current)) if model else 0,
+        without_vector=sum(counted(x.table, ~has) for x, has in zip(embedded, having, strict=True)) if model else 0,
         other_vectors=counted(v) - vectors,
-        ownerless_vectors=counted(v, v.c.kind == "memory", ~exists().where(of_memory)),
+        ownerless_vectors=counted(v, *(~owner for owner in owned)),
         waiting_jobs=counted(j, j.c.status == "waiting"),
         overdue_jobs=counted(j, j.c.status == "waiting", *overdue),
         failed_jobs=counted(j, j.c.status == "failed"),

@@ -21,6 +21,7 @@ from sqlalchemy import (
     and_,
     delete,
     exists,
+    false,
     func,
     insert,
     or_,
@@ -31,7 +32,7 @@ from sqlalchemy import (
     update,
 )
 
-from memoranda.db.queries import rows
+from memoranda.db.queries import rows, snapshots
 from memoranda.db.schema import Tables
 from memoranda.db.types import Json
 from memoranda.ids import new_id
@@ -96,7 +97,7 @@ def erase(conn: Connection, tables: Tables, target: Target, now: datetime) -> Ta
     """
     tally, gone, unfinished_before = Tally(), list[UUID](), False
     for persona in _personas(conn, tables, target):
-        ids = list(conn.scalars(_chosen(tables, target, persona, None).with_for_update()))
+        ids = _held(conn, tables, target, persona, None)
         tally = _added(tally, _delete(conn, tables, target, persona, ids, None))
         gone += ids
         if target.whole and owner_of(target.tenant) is None:  # what was entered here before is part of this erasure
@@ -118,6 +119,8 @@ def count(conn: Connection, tables: Tables, target: Target) -> Tally:
     tally = Tally()
     for persona in _personas(conn, tables, target):
         ids = list(conn.scalars(_chosen(tables, target, persona, None)))
+        blocks = snapshots.count(conn, tables, target.tenant, persona, _snapshots(tables, target, persona, ids, None))
+        tally = _added(tally, Tally(0, blocks))
         for table, condition in _parts(tables, target, persona, ids, None):
             found = conn.scalar(select(func.count()).select_from(table).where(condition)) or 0
             tally = _added(tally, Tally(found if table is tables.memories else 0, found))
@@ -140,7 +143,7 @@ def reapply(conn: Connection, tables: Tables, now: datetime) -> int:
             until = ledger.get(target.digest)
             if until is None:
                 continue
-            ids = list(conn.scalars(_chosen(tables, target, persona, until).with_for_update()))
+            ids = _held(conn, tables, target, persona, until)
             tally = _delete(conn, tables, target, persona, ids, until)
             if tally.rows:
                 _enter(conn, tables, target, tally, until, finished=False)
@@ -170,10 +173,22 @@ def _candidates(conn: Connection, tables: Tables, tenant: str, persona: str) -> 
             yield Target(kind="memory", tenant=tenant, persona=persona, subject=identifier)
 
 
+def _held(conn: Connection, tables: Tables, target: Target, persona: str, until: datetime | None) -> list[UUID]:
+    """Return the ids of a target's memories, held until the transaction ends; its conversations are held, too."""
+    c = tables.conversations
+    if (chosen := _chosen_of(c, target, until)) is not None:
+        # First, as whoever takes a snapshot holds the conversation and then the memories.
+        own = _place(c, target.tenant, persona)
+        conn.execute(select(c.c.id).where(*own, chosen).order_by(c.c.id).with_for_update()).all()
+    return list(conn.scalars(_chosen(tables, target, persona, until).with_for_update()))
+
+
 def _delete(
     conn: Connection, tables: Tables, target: Target, persona: str, ids: Sequence[UUID], until: datetime | None
 ) -> Tally:
-    tally = Tally()
+    # Before the rows go that lead to them; whoever takes one at this moment holds the memories, so it is here by now.
+    which = _snapshots(tables, target, persona, ids, until)
+    tally = Tally(0, snapshots.end(conn, tables, target.tenant, persona, which, "erasure"))
     for table, condition in _parts(tables, target, persona, ids, until):
         found = conn.execute(delete(table).where(condition)).rowcount
         tally = _added(tally, Tally(found if table is tables.memories else 0, found))
@@ -224,11 +239,36 @@ def _parts(
         chosen = _chosen_of(table, target, until)
         if chosen is not None:
             yield table, and_(*_place(table, target.tenant, persona), chosen)
+    for table in _owned(tables):
+        if (left := _left_behind(tables, table, target, persona, until)) is not None:
+            yield table, and_(*_place(table, target.tenant, persona), left)
+
+
+def _left_behind(
+    tables: Tables, table: Table, target: Target, persona: str, until: datetime | None
+) -> ColumnElement[bool] | None:
+    """Return the condition for what chunks that go own, and for what nothing owns any more; None for nothing."""
+    c, m = tables.knowledge_chunks, tables.memories
+    conditions: list[ColumnElement[bool]] = []
+    if (chosen := _chosen_of(c, target, until)) is not None:
+        # When rows are only counted the chunks are still there; and when they go, some may have come a moment ago.
+        going = table.c.owner.in_(select(c.c.id).where(*_place(c, target.tenant, persona), chosen))
+        owner = exists().where(*_place(c, target.tenant, persona), c.c.id == table.c.owner)
+        conditions.append(and_(table.c.kind != "memory", or_(going, ~owner)))
     if target.whole and until is None:
-        for table in _owned(tables):
-            # What a memory owns that was stored a moment ago stays with it.
-            owner = exists().where(*_place(m, target.tenant, persona), m.c.id == table.c.owner)
-            yield table, and_(*_place(table, target.tenant, persona), or_(table.c.kind != "memory", ~owner))
+        # What a memory owns that was stored a moment ago stays with it.
+        owner = exists().where(*_place(m, target.tenant, persona), m.c.id == table.c.owner)
+        conditions.append(and_(table.c.kind == "memory", ~owner))
+    return or_(*conditions) if conditions else None
+
+
+def _snapshots(
+    tables: Tables, target: Target, persona: str, ids: Sequence[UUID], until: datetime | None
+) -> ColumnElement[bool]:
+    """Return the condition for the snapshots that were taken for a user who goes, or show a memory that goes."""
+    own = _chosen_of(tables.snapshots, target, until)
+    show = [snapshots.showing(tables, target.tenant, persona, chunk) for chunk in _chunks(ids)]
+    return or_(false() if own is None else own, *show)
 
 
 def _chosen(tables: Tables, target: Target, persona: str, until: datetime | None) -> Select[Any]:
@@ -300,8 +340,9 @@ def _owned(tables: Tables) -> list[Table]:
 
 
 def _independent(tables: Tables) -> list[Table]:
-    """Return the tables whose rows belong to no memory."""
+    """Return the tables whose rows belong to no memory; what a snapshot holds goes with it, see `_snapshots`."""
     others = {tables.memories, *(column.table for column in _referring(tables)), *_owned(tables)}
+    others |= {tables.snapshots, tables.snapshot_memories}
     return [table for table in reversed(_scoped(tables)) if table not in others]
 
 

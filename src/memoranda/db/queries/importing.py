@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Table, UniqueConstraint, select
+from sqlalchemy import Connection, Table, UniqueConstraint, delete, exists, select
 from sqlalchemy.exc import DataError, IntegrityError
 
 from memoranda.archive import ArchiveReader, Line, UnreadableArchive, decoded
 from memoranda.db import migrations
-from memoranda.db.queries import erasure, rows, store
+from memoranda.db.queries import erasure, merging, rows, store
 from memoranda.db.queries.moving import EMBEDDER, WORDS, noun, row_key, shape
 from memoranda.db.schema import Tables
-from memoranda.drafts import cells, index_terms
+from memoranda.drafts import Owner, cells, chunk_terms, index_terms
 from memoranda.errors import StoreBusy
 from memoranda.ids import new_short_id
 from memoranda.reports import Imported
@@ -46,6 +46,10 @@ class _Ledger:
     unkeyed: int = 0
     reindexed: int = 0
     left_out: int = 0
+    documents: set[Any] = field(default_factory=set)
+    """Those of the file that are not taken in, because the store has a document of the same id or name."""
+    chunks: list[Any] = field(default_factory=list)
+    """Their chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ def load(
     known, ledger = shape(tables), _Ledger()
     empty = _is_empty(conn, tables)
     by_noun = {noun(tables, table): table for table in tables.metadata.sorted_tables}
+    foreigners = (tables.settings, tables.jobs, tables.erasures, tables.snapshots, tables.snapshot_memories)
     with open_file() as file:
         foreign = (file.header.language, file.header.terms) != (words["language"], words["version"])
         complete = file.header.revision == migrations.HEAD
@@ -93,15 +98,22 @@ def load(
                 if not arrival.vectors:
                     ledger.left_out += len(page)
                     continue
-            if by_noun[name] in (tables.settings, tables.jobs, tables.erasures) and not empty:
-                # They speak of the store they come from: what was erased there, say, or was to be done, says nothing
-                # about the rows that were here before.
+            if by_noun[name] in foreigners and not empty:
+                # They speak of the store they come from: what was erased there, say, or was to be done, or shown in a
+                # prompt, says nothing about the rows that were here before.
                 continue
             if name == noun(tables, tables.memories) and foreign:
                 ledger.reindexed += _reindex(page, arrival.tokenizer)
+            if name == noun(tables, tables.knowledge_chunks) and foreign:
+                ledger.reindexed += _reindex_chunks(page, arrival.tokenizer)
+            if name == noun(tables, tables.messages) and foreign:
+                for row in page:
+                    merging.reindex(row.values, arrival.tokenizer)
             _take_in(conn, tables, by_noun[name], page, ledger)
             if progress:
                 progress()
+    _forget_vectors(conn, tables, ledger)
+    merging.count_on(conn, tables)
     erased = 0 if empty else erasure.reapply(conn, tables, arrival.now)
     return Imported(
         rows=dict(+ledger.stored),
@@ -154,14 +166,29 @@ def _reindex(page: Sequence[_Row], tokenizer: Tokenizer) -> int:
     return len(page)
 
 
+def _reindex_chunks(page: Sequence[_Row], tokenizer: Tokenizer) -> int:
+    for row in page:
+        values = row.values
+        category, content, length = chunk_terms(values["source"], values["content"], values["headings"], tokenizer)
+        owner = Owner(*(values[axis] for axis in Owner._fields))
+        values.update(cells=join_terms(cells(owner)), category_terms=category, content_terms=content, length=length)
+    return len(page)
+
+
 def _take_in(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
     """Store the rows of a page, and say which line it was if the database takes one of them not."""
-    insert = _insert_memories if table is tables.memories else _insert
+    insert = {
+        tables.memories: _insert_memories,
+        tables.knowledge_documents: _insert_documents,
+        tables.knowledge_chunks: _insert_chunks,
+        tables.conversations: _insert_said,
+        tables.messages: _insert_said,
+    }.get(table, _insert)
     try:
         with conn.begin_nested():
             insert(conn, tables, table, page, ledger)
     except (IntegrityError, DataError):
-        before = _Ledger()
+        before = _Ledger(documents=ledger.documents)
         for row in page:
             try:
                 insert(conn, tables, table, [row], before)
@@ -190,6 +217,51 @@ def _all_there(conn: Connection, table: Table, page: Sequence[_Row]) -> None:
     for row in page:
         if conn.execute(select(*key).where(*(c == row.values[c.name] for c in key))).first() is None:
             raise UnreadableArchive("another row, with a key of its own, stands in the way of this one", line=row.line)
+
+
+def _insert_documents(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
+    """Insert documents that are not there yet, by id or by name; one that is there keeps its chunks, all of them."""
+    name, d, ids = noun(tables, table), tables.knowledge_documents, [row.values["id"] for row in page]
+    scope = (d.c.tenant == page[0].values["tenant"], d.c.persona == page[0].values["persona"])
+    found = select(d.c.id).where(*scope, tables.dialect.ids_in(d.c.id, ids))
+    before = set(conn.scalars(found))
+    tables.inserts.add(conn, table, [row.values for row in page], skip_conflicts=True)
+    left = set(ids) - (set(conn.scalars(found)) - before)
+    ledger.documents |= left
+    ledger.stored[name] += len(page) - len(left)
+    ledger.there[name] += len(left)
+
+
+def _insert_chunks(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
+    """Insert the chunks of documents that were taken in."""
+    kept = [row for row in page if row.values["document_id"] not in ledger.documents]
+    left = [row for row in page if row.values["document_id"] in ledger.documents]
+    ledger.there[noun(tables, table)] += len(left)
+    ledger.chunks += [(row.values["tenant"], row.values["persona"], row.values["id"]) for row in left]
+    if kept:
+        _insert(conn, tables, table, kept, ledger)
+
+
+def _insert_said(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
+    """Insert conversations or messages that are not there yet, whatever is said here under the same names."""
+    insert = merging.insert_messages if table is tables.messages else merging.insert_conversations
+    stored = insert(conn, tables, [row.values for row in page])
+    ledger.stored[noun(tables, table)] += stored
+    ledger.there[noun(tables, table)] += len(page) - stored
+
+
+def _forget_vectors(conn: Connection, tables: Tables, ledger: _Ledger) -> None:
+    """Delete the vectors that came with chunks that were not taken in."""
+    v, c = tables.vectors, tables.knowledge_chunks
+    places: dict[tuple[str, str], list[Any]] = {}
+    for tenant, persona, identifier in ledger.chunks:
+        places.setdefault((tenant, persona), []).append(identifier)
+    for (tenant, persona), ids in places.items():
+        own = (v.c.tenant == tenant, v.c.persona == persona, v.c.kind == "knowledge")
+        owner = exists().where(c.c.tenant == tenant, c.c.persona == persona, c.c.id == v.c.owner)
+        gone = conn.execute(delete(v).where(*own, tables.dialect.ids_in(v.c.owner, ids), ~owner)).rowcount
+        ledger.stored[noun(tables, v)] -= gone
+        ledger.there[noun(tables, v)] += gone
 
 
 def _insert_memories(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:

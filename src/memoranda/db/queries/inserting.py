@@ -34,7 +34,7 @@ def placed(conn: Connection, tables: Tables, drafts: Sequence[Draft], setting: S
     for item in drafts:
         project = spelled.get(item.memory.project, "")
         if item.memory.audience == "project":
-            _require_membership(project, mine)
+            require_member(project, mine)
         placed.append(item if project == item.memory.project else respell(item, project))
     return placed
 
@@ -56,10 +56,15 @@ def require_membership(conn: Connection, tables: Tables, setting: Setting, memor
         NotAllowed: the memory is shared with a project the user has left.
     """
     if memory.audience == "project":
-        _require_membership(memory.project, projects.projects_of(conn, tables, setting.scope))
+        require_member(memory.project, projects.projects_of(conn, tables, setting.scope))
 
 
-def _require_membership(project: str, mine: Sequence[str]) -> None:
+def require_member(project: str, mine: Sequence[str]) -> None:
+    """Refuse to share with a project that is not among the author's own.
+
+    Raises:
+        NotAllowed: it is not.
+    """
     if project not in mine:
         raise NotAllowed(
             f"Only a member shares with the project {project!r}: have `projects.add_member` called for the user, or "

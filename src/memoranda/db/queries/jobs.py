@@ -14,6 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, or_, select, update
 
+from memoranda.db.corpora import Kind
 from memoranda.db.schema import Tables
 from memoranda.ids import new_id
 from memoranda.policies import JobPolicy
@@ -24,6 +25,8 @@ LONGEST_DELAY = timedelta(hours=1)
 
 EMBED = "embed"
 SCRUB = "scrub"
+FLUSH = "flush"
+REVIEW = "review"
 EMBEDDED_TOGETHER = 256
 """Memories of one job: one call to the embedder, as a rule."""
 
@@ -66,11 +69,20 @@ def enqueue(
     return tables.inserts.add(conn, tables.jobs, [row], skip_conflicts=True) > 0
 
 
-def enqueue_embedding(conn: Connection, tables: Tables, owner: tuple[str, str], ids: Sequence[UUID]) -> None:
-    """Leave it for later to embed memories of one persona."""
+def is_waiting(conn: Connection, tables: Tables, owner: tuple[str, str], unique_key: str) -> bool:
+    """Say whether there is a job with this key that was not given up, whether somebody is at it or not."""
+    j = tables.jobs
+    own = (j.c.tenant == owner[0], j.c.persona == owner[1], j.c.unique_key == unique_key)
+    return conn.execute(select(j.c.id).where(*own)).first() is not None
+
+
+def enqueue_embedding(
+    conn: Connection, tables: Tables, owner: tuple[str, str], ids: Sequence[UUID], kind: Kind = "memory"
+) -> None:
+    """Leave it for later to embed rows of one kind and persona."""
     for start in range(0, len(ids), EMBEDDED_TOGETHER):
         part = ids[start : start + EMBEDDED_TOGETHER]
-        enqueue(conn, tables, owner, EMBED, {"ids": [identifier.hex for identifier in part]})
+        enqueue(conn, tables, owner, EMBED, {"kind": kind, "ids": [identifier.hex for identifier in part]})
 
 
 def owners_due(conn: Connection, tables: Tables, kinds: Sequence[str], policy: JobPolicy) -> list[tuple[str, str]]:
@@ -199,7 +211,7 @@ def listed(conn: Connection, tables: Tables, limit: int) -> list[Job]:
 
 
 def being_embedded(conn: Connection, tables: Tables, owner: tuple[str, str]) -> set[UUID]:
-    """Return the memories of a persona that a waiting job will embed."""
+    """Return the rows of a persona, of whatever kind, that a waiting job will embed."""
     j = tables.jobs
     payloads = conn.scalars(
         select(j.c.payload).where(

@@ -223,13 +223,18 @@ def _cosines(
         return {}
     v, scope = tables.vectors, question.scope
     vectors = VectorQuestion(
-        tenant=scope.tenant, persona=scope.persona, model=question.model, vector=question.vector, rows=asked.rows
+        corpus=tables.corpora["memory"],
+        tenant=scope.tenant,
+        persona=scope.persona,
+        model=question.model,
+        vector=question.vector,
+        rows=asked.rows,
     )
     found = conn.execute(
         select(v.c.owner, tables.dialect.cosine_evidence(tables, vectors).label("evidence")).where(
             v.c.tenant == scope.tenant,
             v.c.persona == scope.persona,
-            v.c.kind == "memory",
+            v.c.kind == vectors.corpus.kind,
             v.c.model == question.model,
             tables.dialect.ids_in(v.c.owner, ids),
         )

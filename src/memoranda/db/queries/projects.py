@@ -5,6 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, delete, select
 
+from memoranda.db.queries import snapshots
 from memoranda.db.queries.visibility import visible
 from memoranda.db.schema import Tables
 from memoranda.policies import VisibilityPolicy
@@ -20,10 +21,13 @@ def add_member(conn: Connection, tables: Tables, scope: Scope, project: str, mem
 
 
 def remove_member(conn: Connection, tables: Tables, scope: Scope, project: str, member: str) -> bool:
-    """Take a user's membership away; returns False when there was none."""
+    """Take a user's membership away, and what they were shown of it; returns False when there was none."""
     p = tables.project_members
     own = (p.c.tenant == scope.tenant, p.c.persona == scope.persona, p.c.project == project, p.c.member == member)
-    return conn.execute(delete(p).where(*own).returning(p.c.member)).first() is not None
+    if conn.execute(delete(p).where(*own).returning(p.c.member)).first() is None:
+        return False
+    snapshots.end_of_member(conn, tables, scope, project, member)
+    return True
 
 
 def members(conn: Connection, tables: Tables, scope: Scope, project: str) -> list[str]:

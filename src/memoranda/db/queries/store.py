@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Table, func, select
 
+from memoranda.db.corpora import Kind
+from memoranda.db.queries.vectors import of_row
 from memoranda.db.queries.visibility import visible
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
@@ -16,22 +18,35 @@ def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | 
     m, v = tables.memories, tables.vectors
     seen = visible(tables, setting.scope, setting.policies.visibility)
 
+    def with_vector(kind: Kind, *conditions: ColumnElement[bool]) -> int:
+        rows = tables.corpora[kind].table
+        own = visible(tables, setting.scope, setting.policies.visibility, rows)
+        joined = rows.join(v, of_row(tables, kind))
+        counted = select(func.count(rows.c.id.distinct())).select_from(joined).where(own, *conditions)
+        return conn.scalar(counted) or 0
+
+    def held(rows: Table) -> int:
+        own = visible(tables, setting.scope, setting.policies.visibility, rows)
+        return conn.scalar(select(func.count()).select_from(rows).where(own)) or 0
+
     def counted(column: Any) -> dict[str, int]:
         rows = conn.execute(select(column, func.count()).where(seen).group_by(column).order_by(column))
         return {row[0] or "": row[1] for row in rows}
 
     by_status = counted(m.c.status)
     first, last = conn.execute(select(func.min(m.c.day), func.max(m.c.day)).where(seen)).one()
-    owned = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == "memory", v.c.owner == m.c.id)
-    with_vector = select(func.count(m.c.id.distinct())).select_from(m.join(v, owned)).where(seen)
-    current = conn.scalar(with_vector.where(v.c.model == (model or ""))) or 0
+    of_model = v.c.model == (model or "")
+    vectors, embedded_chunks = with_vector("memory", of_model), with_vector("knowledge", of_model)
     return Statistics(
         memories=sum(by_status.values()),
         by_status=by_status,
         by_type=counted(m.c.type),
         by_category=counted(m.c.category),
-        vectors=current,
-        other_vectors=(conn.scalar(with_vector) or 0) - current,
+        vectors=vectors,
+        other_vectors=with_vector("memory") - vectors,
+        documents=held(tables.knowledge_documents),
+        chunks=held(tables.knowledge_chunks),
+        embedded_chunks=embedded_chunks,
         first_day=first,
         last_day=last,
         embedder=model,

@@ -51,6 +51,24 @@ def write(
     return _replace(conn, tables, scope, old, content, confidence or known.confidence, known.version, now)
 
 
+def rewrite(
+    conn: Connection,
+    tables: Tables,
+    scope: Scope,
+    dimension: str,
+    content: str,
+    confidence: int,
+    now: datetime,
+    seen: int,
+) -> Dimension | None:
+    """Give a dimension its text if it still is at the version `seen`, 0 for none; None where it is not."""
+    _take_turns(conn, tables, scope, dimension)
+    old = _locked(conn, tables, scope, dimension)
+    if (old.dimension.version if old else 0) != seen:
+        return None
+    return write(conn, tables, scope, dimension, content, confidence, now)
+
+
 def listed(conn: Connection, tables: Tables, scope: Scope) -> list[Dimension]:
     """Return every dimension, the surest first, then by name."""
     u = tables.user_model

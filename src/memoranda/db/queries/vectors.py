@@ -1,124 +1,138 @@
-"""Which memories have no vector yet, and the vectors that are filled in for them."""
+"""Which memories and chunks have no vector yet, and the vectors that are filled in for them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, delete, select
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, delete, select
 
+from memoranda.db.corpora import Kind
 from memoranda.db.schema import Tables
-from memoranda.drafts import embedded_text
+from memoranda.drafts import embedded_chunk, embedded_text
+
+_TEXTS: Mapping[Kind, tuple[str, Callable[[str, Any], str]]] = MappingProxyType(
+    {"memory": ("title", embedded_text), "knowledge": ("headings", embedded_chunk)}
+)
+"""What stands above a text, and how the two become what is embedded."""
+
+
+class Owner(NamedTuple):
+    """Whose rows, and of which kind."""
+
+    kind: Kind
+    tenant: str
+    persona: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # it holds a text
 class Unembedded:
-    """A memory without a vector of the store's embedder."""
+    """A row without a vector of the store's embedder."""
 
-    tenant: str
-    persona: str
+    owner: Owner
     id: UUID
     text: str
-    updated_at: datetime
+    written_at: datetime
+    """When it was given this text."""
 
 
-def owners(conn: Connection, tables: Tables) -> list[tuple[str, str]]:
-    """Return every tenant and persona that has memories."""
-    m = tables.memories
-    found = conn.execute(select(m.c.tenant, m.c.persona).distinct().order_by(m.c.tenant, m.c.persona))
-    return [(row.tenant, row.persona) for row in found]
+def owners(conn: Connection, tables: Tables) -> list[Owner]:
+    """Return every tenant and persona that has memories, and every one that has chunks."""
+    found: list[Owner] = []
+    for corpus in tables.corpora.values():
+        if corpus.embedded:
+            m = corpus.table
+            rows = conn.execute(select(m.c.tenant, m.c.persona).distinct().order_by(m.c.tenant, m.c.persona))
+            found += [Owner(corpus.kind, row.tenant, row.persona) for row in rows]
+    return found
 
 
-def missing_ids(conn: Connection, tables: Tables, owner: tuple[str, str], model: str) -> list[UUID]:
-    """Return the ids of all memories of one persona that have no vector of a model, in order."""
-    m, v = tables.memories, tables.vectors
-    tenant, persona = owner
-    joined = m.outerjoin(v, _of(tables, model))
-    own = (m.c.tenant == tenant, m.c.persona == persona, v.c.owner.is_(None))
-    return list(conn.scalars(select(m.c.id).select_from(joined).where(*own).order_by(m.c.id)))
+def missing_ids(conn: Connection, tables: Tables, owner: Owner, model: str) -> list[UUID]:
+    """Return the ids of all rows of one kind and persona that have no vector of a model, in order."""
+    m = tables.corpora[owner.kind].table
+    statement = select(m.c.id).select_from(_with_vectors(tables, owner.kind, model)).where(*_lacking(tables, m, owner))
+    return list(conn.scalars(statement.order_by(m.c.id)))
 
 
-def missing(
-    conn: Connection,
-    tables: Tables,
-    owner: tuple[str, str],
-    model: str,
-    among: Sequence[UUID],
-) -> list[Unembedded]:
-    """Return those of a persona's memories that have no vector of a model, in the order of their ids."""
-    m, v = tables.memories, tables.vectors
-    tenant, persona = owner
+def missing(conn: Connection, tables: Tables, owner: Owner, model: str, among: Sequence[UUID]) -> list[Unembedded]:
+    """Return those rows of one kind and persona that have no vector of a model, in the order of their ids."""
+    m = tables.corpora[owner.kind].table
+    above, embedded = _TEXTS[owner.kind]
     statement = (
-        select(m.c.id, m.c.title, m.c.content, m.c.updated_at)
-        .select_from(m.outerjoin(v, _of(tables, model)))
-        .where(
-            m.c.tenant == tenant,
-            m.c.persona == persona,
-            v.c.owner.is_(None),
-            tables.dialect.ids_in(m.c.id, among),
-        )
+        select(m.c.id, m.c.content, m.c[above].label("above"), _written_at(m))
+        .select_from(_with_vectors(tables, owner.kind, model))
+        .where(*_lacking(tables, m, owner), tables.dialect.ids_in(m.c.id, among))
         .order_by(m.c.id)
     )
     return [
-        Unembedded(
-            tenant=tenant,
-            persona=persona,
-            id=row.id,
-            text=embedded_text(row.content, row.title),
-            updated_at=row.updated_at,
-        )
+        Unembedded(owner=owner, id=row.id, text=embedded(row.content, row.above), written_at=row.written_at)
         for row in conn.execute(statement)
     ]
 
 
-def vector_row(owner: tuple[str, str], memory: UUID, model: str, vector: Any) -> dict[str, Any]:
-    """Return the row of a memory's vector."""
+def vector_row(
+    owner: tuple[str, str], identifier: UUID, model: str, vector: Any, kind: Kind = "memory"
+) -> dict[str, Any]:
+    """Return the row of a vector of a tenant and persona."""
     return {
         "tenant": owner[0],
         "persona": owner[1],
-        "kind": "memory",
+        "kind": kind,
         "model": model,
-        "owner": memory,
+        "owner": identifier,
         "vector": vector,
     }
 
 
-def prune(conn: Connection, tables: Tables, owner: tuple[str, str], model: str) -> None:
-    """Delete the vectors of one persona that other models made."""
+def prune(conn: Connection, tables: Tables, owner: Owner, model: str) -> None:
+    """Delete the vectors of one kind and persona that other models made."""
     v = tables.vectors
-    conn.execute(delete(v).where(v.c.tenant == owner[0], v.c.persona == owner[1], v.c.model != model))
+    own = (v.c.tenant == owner.tenant, v.c.persona == owner.persona, v.c.kind == owner.kind)
+    conn.execute(delete(v).where(*own, v.c.model != model))
 
 
 def fill(conn: Connection, tables: Tables, page: Sequence[Unembedded], vectors: Sequence[Any], model: str) -> int:
-    """Store the vectors of memories of one persona whose texts are still the same, and return how many were."""
+    """Store the vectors of rows of one kind and persona whose texts are still the same, and return how many were."""
     if not page:
         return 0
-    m, first = tables.memories, page[0]
+    owner = page[0].owner
+    m = tables.corpora[owner.kind].table
     same = conn.execute(
-        select(m.c.id, m.c.updated_at)
+        select(m.c.id, _written_at(m))
         .where(
-            m.c.tenant == first.tenant,
-            m.c.persona == first.persona,
+            m.c.tenant == owner.tenant,
+            m.c.persona == owner.persona,
             tables.dialect.ids_in(m.c.id, [item.id for item in page]),
         )
         .with_for_update(read=True)
     )
-    stands = {row.id: row.updated_at for row in same}
+    stands = {row.id: row.written_at for row in same}
     values = [
-        vector_row((item.tenant, item.persona), item.id, model, vector)
+        vector_row((owner.tenant, owner.persona), item.id, model, vector, owner.kind)
         for item, vector in zip(page, vectors, strict=True)
-        if stands.get(item.id) == item.updated_at
+        if stands.get(item.id) == item.written_at
     ]
     return tables.inserts.add(conn, tables.vectors, values, skip_conflicts=True)
 
 
-def _of(tables: Tables, model: str) -> Any:
-    m, v = tables.memories, tables.vectors
-    return and_(
-        v.c.tenant == m.c.tenant,
-        v.c.persona == m.c.persona,
-        v.c.kind == "memory",
-        v.c.model == model,
-        v.c.owner == m.c.id,
-    )
+def of_row(tables: Tables, kind: Kind) -> ColumnElement[bool]:
+    """Return the condition for the vectors, of whatever model, of a row of a kind."""
+    m, v = tables.corpora[kind].table, tables.vectors
+    return and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == kind, v.c.owner == m.c.id)
+
+
+def _with_vectors(tables: Tables, kind: Kind, model: str) -> FromClause:
+    """Return the rows of a kind, each with its vector of a model if it has one."""
+    v = tables.vectors
+    return tables.corpora[kind].table.outerjoin(v, and_(of_row(tables, kind), v.c.model == model))
+
+
+def _lacking(tables: Tables, m: FromClause, owner: Owner) -> tuple[ColumnElement[bool], ...]:
+    return m.c.tenant == owner.tenant, m.c.persona == owner.persona, tables.vectors.c.owner.is_(None)
+
+
+def _written_at(m: FromClause) -> ColumnElement[datetime]:
+    """Return when a row was given its text; what has no such column is never rewritten."""
+    return m.c.get("updated_at", m.c.created_at).label("written_at")

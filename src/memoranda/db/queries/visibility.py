@@ -25,16 +25,18 @@ def visible(
     *,
     shared: Sequence[str] | None = None,
 ) -> ColumnElement[bool]:
-    """Return the predicate every read, correction and look-up of memories carries.
+    """Return the predicate every read, correction and look-up of memories, chunks and messages carries.
 
     An author sees their own rows. Others see a row only if it is shared with a project they are a member of. Without a
-    user only rows without an author are seen, and none where the policy requires one.
+    user only rows without an author are seen, and none where the policy requires one. An axis that a table has no
+    column for decides nothing about its rows: messages are shared with nobody, and chunks have neither space nor
+    subject.
 
     Args:
         tables: The store's tables.
         scope: Who asks.
         policy: Which axes decide.
-        rows: The memories under another name, where a statement speaks of them twice.
+        rows: What is looked at; the memories when left out.
         shared: The asker's projects, where this transaction has read them already: a list that is known lets the
             database start from an index.
     """
@@ -43,8 +45,8 @@ def visible(
         m.c.tenant == scope.tenant,
         m.c.persona == scope.persona,
         _author(tables, scope, policy, m, shared),
-        _space(scope, policy, m),
-        _about(scope, policy, m),
+        _space(scope, policy, m) if "space" in m.c else true(),
+        _about(scope, policy, m) if "about" in m.c else true(),
     )
 
 
@@ -54,6 +56,8 @@ def _author(
     if scope.user is None:
         return false() if policy.author == "required" else m.c.author == ""
     own = m.c.author == scope.user
+    if "audience" not in m.c:
+        return own
     if shared is None:
         members = tables.project_members
         mine = select(members.c.project).where(
@@ -80,20 +84,25 @@ def _about(scope: Scope, policy: VisibilityPolicy, m: FromClause) -> ColumnEleme
     return true() if subjects is None else m.c.about.in_(("", *subjects))
 
 
+def active(m: FromClause) -> ColumnElement[bool]:
+    """Return the condition for rows that nothing replaced or took back; of what has no status all are."""
+    return m.c.status == "active" if "status" in m.c else true()
+
+
 def holding(m: FromClause, filters: Filters, now: datetime) -> ColumnElement[bool]:
     """Return the condition for rows that hold now, or held at the moment asked for.
 
     A row without a window holds from the moment it was stored, or from an event that happened before. What was deleted
     never held.
     """
-    if filters.include_inactive:
+    if filters.include_inactive or "valid_from" not in m.c:
         return true()
     if filters.as_of is not None:
         known = case((m.c.event_time < m.c.created_at, m.c.event_time), else_=m.c.created_at)
         begun = func.coalesce(m.c.valid_from, known, type_=m.c.created_at.type)
         return and_(m.c.status != "retracted", begun <= filters.as_of, _open(m.c.valid_to, filters.as_of))
     return and_(
-        m.c.status == "active",
+        active(m),
         or_(m.c.valid_from.is_(None), m.c.valid_from <= now),
         _open(m.c.valid_to, now),
     )
@@ -110,7 +119,7 @@ def held(memory: Memory, moment: datetime) -> bool:
 
 
 def narrowed(m: FromClause, filters: Filters) -> ColumnElement[bool]:
-    """Return the condition for the rows that day, types, categories and project keep."""
+    """Return the condition for the rows that day, types, categories, sources and project keep."""
     conditions: list[ColumnElement[bool]] = [true()]
     if filters.day is not None:
         conditions.append(m.c.day == filters.day)
@@ -118,6 +127,8 @@ def narrowed(m: FromClause, filters: Filters) -> ColumnElement[bool]:
         conditions.append(m.c.type.in_(filters.types))
     if filters.categories:
         conditions.append(m.c.category.in_(filters.categories))
+    if filters.sources:
+        conditions.append(m.c.source.in_(filters.sources))
     if filters.project:
         conditions.append(m.c.project_key.in_(["", project_key(filters.project)]))
     if filters.core is not None:

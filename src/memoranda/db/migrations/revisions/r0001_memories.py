@@ -192,4 +192,4 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         op.create_index(
             op.f("ix_memories_search"), "memories", ["search"], schema=dialect.schema, postgresql_using="gin"
         )
-    dialect.create_search(op)
+    dialect.create_search(op, "memories")

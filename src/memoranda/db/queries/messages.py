@@ -1,0 +1,377 @@
+"""Messages as rows: in the order of the database, each once, and read from the end.
+
+A message with an id is the one that was appended under it before, wherever it stands. Messages without one are known by
+what they say and where: as the end of the conversation, or right after a message that is known.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, func, literal_column, select, update
+
+from memoranda import windowing
+from memoranda.db.queries import conversations
+from memoranda.db.queries.conversations import of_conversation
+from memoranda.db.schema import Tables
+from memoranda.ids import new_id
+from memoranda.message_drafts import MessageDraft, overlap
+from memoranda.message_forms import stored
+from memoranda.messages import Message
+from memoranda.scope import Scope
+from memoranda.text import clean
+
+_COLUMNS = (
+    "role",
+    "content",
+    "body",
+    "key",
+    "codec",
+    "payload",
+    "created_at",
+    "position",
+    "tokens",
+    "folded_at",
+    "pending_at",
+)
+_PAGE = 64
+_TOGETHER = 500
+"""Positions named in one statement."""
+_SPOKEN = ("user", "assistant")
+
+
+# -- reading
+
+
+def between(conn: Connection, tables: Tables, conversation: Row[Any], first: int, last: int) -> list[Message]:
+    """Return the messages at the positions from `first` to `last`, in their order, folded or not.
+
+    `conversation` is a row of `conversations.found` or `conversations.locked`.
+    """
+    m = tables.messages
+    statement = _select(tables, conversation).where(m.c.position.between(first, last)).order_by(m.c.position)
+    return [stored(row) for row in conn.execute(statement)]
+
+
+def at(conn: Connection, tables: Tables, conversation: Row[Any], positions: Collection[int]) -> list[Message]:
+    """Return the messages at these positions, in their order."""
+    m = tables.messages
+    statement = _select(tables, conversation).where(m.c.position.in_(sorted(positions))).order_by(m.c.position)
+    return [stored(row) for row in conn.execute(statement)]
+
+
+def newest(
+    conn: Connection,
+    tables: Tables,
+    conversation: Row[Any],
+    limit: int | None,
+    *,
+    before: int | None = None,
+    after: int = 0,
+    role: str | None = None,
+    folded: bool = True,
+) -> list[Message]:
+    """Return the newest messages in their order; all of them without a limit.
+
+    Args:
+        conn: A connection.
+        tables: The store's tables.
+        conversation: A row of `conversations.found` or `conversations.locked`.
+        limit: How many at most.
+        before: Only those at positions before this one.
+        after: Only those at positions after this one, such as `folded_to`.
+        role: Only those of this role.
+        folded: Whether the folded ones are among them.
+    """
+    m = tables.messages
+    statement = _select(tables, conversation).where(m.c.position > after)
+    if before is not None:
+        statement = statement.where(m.c.position < before)
+    if role is not None:
+        statement = statement.where(m.c.role == role)
+    if not folded:
+        statement = statement.where(m.c.folded_at.is_(None))
+    rows = conn.execute(statement.order_by(m.c.position.desc()).limit(limit)).all()
+    return [stored(row) for row in reversed(rows)]
+
+
+def listed(
+    conn: Connection, tables: Tables, scope: Scope, name: str, limit: int | None, before: int | None, folded: bool
+) -> list[Message]:
+    """Return the messages of a conversation by its name; none where there is no such conversation."""
+    conversation = conversations.found(conn, tables, scope, name)
+    if conversation is None:
+        return []
+    return newest(conn, tables, conversation, limit, before=before, folded=folded)
+
+
+def size(conn: Connection, tables: Tables, scope: Scope, name: str) -> int:
+    """Return the tokens of what is not folded."""
+    conversation = conversations.found(conn, tables, scope, name)
+    if conversation is None:
+        return 0
+    return conn.scalar(select(func.sum(tables.messages.c.tokens)).where(*_open(tables, conversation))) or 0
+
+
+def systems(conn: Connection, tables: Tables, conversation: Row[Any]) -> list[Message]:
+    """Return the system messages, for which no summary speaks however old they are, in their order."""
+    m = tables.messages
+    # Written out, for a partial index serves no parameter.
+    system = m.c.role == literal_column("'system'")
+    statement = _select(tables, conversation).where(system, m.c.folded_at.is_(None)).order_by(m.c.position)
+    return [stored(row) for row in conn.execute(statement)]
+
+
+def _open(tables: Tables, conversation: Row[Any]) -> Sequence[Any]:
+    """Return the conditions for what may be folded next."""
+    m = tables.messages
+    return (*of_conversation(m, conversation), m.c.position > conversation.folded_to, m.c.folded_at.is_(None))
+
+
+def _select(tables: Tables, conversation: Row[Any]) -> Any:
+    m = tables.messages
+    return select(*(m.c[name] for name in _COLUMNS)).where(*of_conversation(m, conversation))
+
+
+def window(conn: Connection, tables: Tables, scope: Scope, name: str, max_tokens: int) -> list[Message]:
+    """Return what `windowing.window` makes of a conversation, read from its end."""
+    conversation = conversations.found(conn, tables, scope, name)
+    if conversation is None:
+        return []
+    after = conversation.folded_to
+    read: list[Message] = []
+    first, size = None, _PAGE
+    while page := newest(conn, tables, conversation, size, before=first, after=after, folded=False):
+        read, first = page + read, page[0].position
+        if len(page) < size or windowing.suffices(read, max_tokens):
+            break
+        # A tenth more than what is left would hold of messages such as these.
+        size = max(_PAGE, windowing.capacity(read, max_tokens) * 11 // 10)
+    older = [message for message in systems(conn, tables, conversation) if _lies_before(message, first)]
+    if not any(message.role == "user" for message in read):
+        older += newest(conn, tables, conversation, 1, before=first, after=after, role="user", folded=False)
+        older.sort(key=lambda message: message.position or 0)
+    return windowing.window(older + read, max_tokens)
+
+
+def _lies_before(message: Message, position: int | None) -> bool:
+    return position is None or (message.position or 0) < position
+
+
+# -- writing
+
+
+def append(
+    conn: Connection,
+    tables: Tables,
+    scope: Scope,
+    name: str,
+    drafts: Sequence[MessageDraft],
+    now: datetime,
+    new_ids: bool,
+) -> list[Message]:
+    """Add at the end what is not there yet, and return every message of the batch as it is stored.
+
+    With `new_ids` a batch of which no id is known may be what was said before, under ids of its own.
+    """
+    if not drafts:
+        return []
+    conversation = conversations.locked(conn, tables, scope, name, now)
+    known = _known(conn, tables, conversation, drafts)
+    if new_ids and not any(known):
+        known = _said_before(conn, tables, conversation, drafts)
+    fresh: dict[str | int, int] = {}  # what is new, by key or by its place in the batch, and the place
+    for place, draft in enumerate(drafts):
+        if known[place] is None:
+            fresh.setdefault(draft.key or place, place)
+    added = _add(conn, tables, conversation, [drafts[place] for place in fresh.values()], now)
+    new = dict(zip(fresh, added, strict=True))
+    positions = [position for position in known if position is not None]
+    old = between(conn, tables, conversation, min(positions), max(positions)) if positions else []
+    there = {message.position: message for message in old}
+    return [
+        new[draft.key or place] if (position := known[place]) is None else there[position]
+        for place, draft in enumerate(drafts)
+    ]
+
+
+def reconcile(
+    conn: Connection, tables: Tables, scope: Scope, name: str, drafts: Sequence[MessageDraft], now: datetime
+) -> list[Message]:
+    """Make the messages that are not folded these: the beginning that agrees stays, the rest is deleted and added.
+
+    A message whose id a folded one has is there already.
+    """
+    conversation = conversations.locked(conn, tables, scope, name, now)
+    m = tables.messages
+    own = _open(tables, conversation)
+    there = conn.execute(select(m.c.position, m.c.key, m.c.digest).where(*own).order_by(m.c.position)).all()
+    same = 0
+    for row, draft in zip(there, drafts, strict=False):
+        if row.digest != draft.digest or (row.key != draft.key and None not in (row.key, draft.key)):
+            break
+        same += 1
+    if same < len(there):
+        conn.execute(delete(m).where(*own, m.c.position >= there[same].position))
+    rest = drafts[same:]
+    taken = _by_key(conn, tables, conversation, rest)
+    fresh = {draft.key or place: draft for place, draft in reversed(list(enumerate(rest))) if draft.key not in taken}
+    _add(conn, tables, conversation, list(reversed(fresh.values())), now)
+    return newest(conn, tables, conversation, None, after=conversation.folded_to, folded=False)
+
+
+def remove(
+    conn: Connection, tables: Tables, scope: Scope, name: str, positions: Sequence[int], now: datetime
+) -> list[Message]:
+    """Delete the messages at these positions, and return those that were there, in their order."""
+    conversation = conversations.hold(conn, tables, scope, name)
+    if conversation is None:
+        return []
+    m = tables.messages
+    removed: list[Message] = []
+    for part in _parts(positions):
+        removed += at(conn, tables, conversation, part)
+        conn.execute(delete(m).where(*of_conversation(m, conversation), m.c.position.in_(part)))
+    _touch(conn, tables, conversation, {"updated_at": now})
+    return removed
+
+
+def archive(
+    conn: Connection, tables: Tables, scope: Scope, name: str, positions: Sequence[int], now: datetime
+) -> list[Message]:
+    """Fold the messages at these positions without a summary, and return those that were not folded before."""
+    conversation = conversations.hold(conn, tables, scope, name)
+    if conversation is None:
+        return []
+    m = tables.messages
+    archived: list[Message] = []
+    for part in _parts(positions):
+        chosen = (*of_conversation(m, conversation), m.c.position.in_(part), m.c.folded_at.is_(None))
+        new = list(conn.scalars(select(m.c.position).where(*chosen)))
+        conn.execute(update(m).where(*chosen).values(folded_at=now))
+        archived += at(conn, tables, conversation, new)
+    left = conn.scalar(select(func.min(m.c.position)).where(*_open(tables, conversation), m.c.role != "system"))
+    # Up to where nothing is left; what was archived beyond it is known by its mark alone.
+    folded_to = conversation.last_position if left is None else left - 1
+    _touch(conn, tables, conversation, {"folded_to": folded_to, "updated_at": now})
+    return archived
+
+
+def _parts(positions: Sequence[int]) -> Sequence[Sequence[int]]:
+    ordered = sorted(set(positions))
+    return [ordered[start : start + _TOGETHER] for start in range(0, len(ordered), _TOGETHER)]
+
+
+def _touch(conn: Connection, tables: Tables, conversation: Row[Any], values: Mapping[str, Any]) -> None:
+    c = tables.conversations
+    own = (c.c.tenant == conversation.tenant, c.c.persona == conversation.persona, c.c.id == conversation.id)
+    conn.execute(update(c).where(*own).values(**values))
+
+
+def _known(
+    conn: Connection, tables: Tables, conversation: Row[Any], drafts: Sequence[MessageDraft]
+) -> list[int | None]:
+    """Return the position of each message that is there already, None for one that is new."""
+    by_key = _by_key(conn, tables, conversation, drafts)
+    end = _end(conn, tables, conversation, len(drafts)) if any(draft.key is None for draft in drafts) else []
+    places = {row.position: place for place, row in enumerate(end)}
+
+    def said(draft: MessageDraft) -> str:
+        row = by_key.get(draft.key)
+        return row.digest if row else draft.digest if draft.key is None else f"key:{draft.key}"
+
+    expected = len(end) - overlap([row.digest for row in end], [said(draft) for draft in drafts])
+    known: list[int | None] = []
+    for draft in drafts:
+        row = by_key.get(draft.key)
+        if draft.key is None and expected < len(end) and end[expected].digest == draft.digest:
+            row = end[expected]
+        known.append(row.position if row else None)
+        expected = places.get(row.position, len(end)) + 1 if row else len(end)
+    return known
+
+
+def _said_before(
+    conn: Connection, tables: Tables, conversation: Row[Any], drafts: Sequence[MessageDraft]
+) -> list[int | None]:
+    """Return the positions of what stands at the end of a conversation and is said again at the beginning of a batch.
+
+    What counts is what user and assistant said. Calls of tools and their results may be left out when it is said again;
+    those that are not are taken for the message that is said next. A single message is always new.
+    """
+    known: list[int | None] = [None] * len(drafts)
+    places = [place for place, draft in enumerate(drafts) if draft.message.role in _SPOKEN and draft.content]
+    m = tables.messages
+    mine = (*of_conversation(m, conversation), m.c.role.in_(_SPOKEN), m.c.content != "")
+    newest = select(m.c.position, m.c.role, m.c.content).where(*mine).order_by(m.c.position.desc()).limit(len(places))
+    end = list(reversed(conn.execute(newest).all())) if len(drafts) > 1 and places else []
+    said = [(drafts[place].message.role, drafts[place].content) for place in places]
+    count = overlap([(row.role, row.content) for row in end], said)
+    next_place = 0
+    for place, row in zip(places[:count], end[len(end) - count :], strict=True):
+        known[next_place : place + 1] = [row.position] * (place + 1 - next_place)
+        next_place = place + 1
+    return known
+
+
+def _by_key(
+    conn: Connection, tables: Tables, conversation: Row[Any], drafts: Sequence[MessageDraft]
+) -> dict[str | None, Any]:
+    m, keys = tables.messages, [draft.key for draft in drafts if draft.key is not None]
+    if not keys:
+        return {}
+    statement = select(m.c.position, m.c.key, m.c.digest).where(
+        *of_conversation(m, conversation), tables.dialect.texts_in(m.c.key, keys)
+    )
+    return {row.key: row for row in conn.execute(statement)}
+
+
+def _end(conn: Connection, tables: Tables, conversation: Row[Any], limit: int) -> list[Row[Any]]:
+    m = tables.messages
+    statement = select(m.c.position, m.c.digest).where(*of_conversation(m, conversation))
+    return list(reversed(conn.execute(statement.order_by(m.c.position.desc()).limit(limit)).all()))
+
+
+def _add(
+    conn: Connection, tables: Tables, conversation: Row[Any], drafts: Sequence[MessageDraft], now: datetime
+) -> list[Message]:
+    """Store messages at the next positions, and return them as they are stored."""
+    if not drafts:
+        return []
+    first = conversation.last_position + 1
+    rows = [_row(draft, conversation, position, now) for position, draft in enumerate(drafts, first)]
+    tables.inserts.add(conn, tables.messages, rows)
+    c = tables.conversations
+    conn.execute(
+        update(c)
+        .where(c.c.tenant == conversation.tenant, c.c.persona == conversation.persona, c.c.id == conversation.id)
+        .values(last_position=conversation.last_position + len(rows), updated_at=now)
+    )
+    return [stored(SimpleNamespace(**row)) for row in rows]
+
+
+def _row(draft: MessageDraft, conversation: Row[Any], position: int, now: datetime) -> dict[str, Any]:
+    return {
+        "tenant": conversation.tenant,
+        "persona": conversation.persona,
+        "id": new_id(),
+        "conversation_id": conversation.id,
+        "author": conversation.author,
+        "position": position,
+        "key": draft.key,
+        "digest": draft.digest,
+        "role": draft.message.role,
+        "content": draft.content,
+        "body": draft.body,
+        "codec": clean(draft.message.codec),
+        "payload": draft.payload,
+        "tokens": draft.tokens,
+        "folded_at": None,
+        "pending_at": None,
+        "created_at": now,
+        "cells": draft.cells,
+        "category_terms": "",
+        "content_terms": draft.content_terms,
+        "length": draft.length,
+    }

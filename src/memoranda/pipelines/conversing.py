@@ -1,0 +1,123 @@
+"""Conversations: messages in, messages and windows out, and an end to all of it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from memoranda import message_forms
+from memoranda.db.queries import conversations
+from memoranda.db.queries import messages as rows
+from memoranda.effects import Steps, read, write
+from memoranda.errors import InvalidInput
+from memoranda.message_drafts import MessageDraft, draft
+from memoranda.message_forms import Said
+from memoranda.messages import ConversationRecord, Message
+from memoranda.pipelines import extracting
+from memoranda.pipelines.context import Context, opened
+from memoranda.reports import Cleared
+
+_LISTED = 100
+
+
+def append(context: Context, name: str, said: Said | Iterable[Said], new_ids: bool) -> Steps[list[Message]]:
+    """Add messages at the end; what is there already stays as it is."""
+    drafts = _drafts(context, said)
+    yield from opened(context)
+    return (yield from write(rows.append, context.scope, name, drafts, context.setting().now, bool(new_ids)))
+
+
+def reconcile(context: Context, name: str, said: Iterable[Said]) -> Steps[list[Message]]:
+    """Make the messages that no summary speaks for these, and return them."""
+    drafts = _drafts(context, said)
+    yield from opened(context)
+    return (yield from write(rows.reconcile, context.scope, name, drafts, context.setting().now))
+
+
+def messages(context: Context, name: str, limit: int | None, before: int | None, folded: bool) -> Steps[list[Message]]:
+    """Return the messages in their order; the newest ones, where there is a limit."""
+    if limit is not None:
+        _require_whole("limit", limit)
+    if before is not None:
+        _require_whole("before", before)
+    yield from opened(context)
+    return (yield from read(rows.listed, context.scope, name, limit, before, bool(folded)))
+
+
+def window(context: Context, name: str, max_tokens: int) -> Steps[list[Message]]:
+    """Return the newest messages that fit."""
+    _require_whole("max_tokens", max_tokens)
+    yield from opened(context)
+    return (yield from read(rows.window, context.scope, name, max_tokens))
+
+
+def size(context: Context, name: str) -> Steps[int]:
+    """Return how many tokens are not folded."""
+    yield from opened(context)
+    return (yield from read(rows.size, context.scope, name))
+
+
+def archive(context: Context, name: str, named: Sequence[Message | int]) -> Steps[list[Message]]:
+    """Fold messages without a summary."""
+    positions = _positions(named)
+    setting = context.writing()
+    yield from opened(context)
+    if positions:  # pending first: what is marked and still shown is looked through once, what is neither is lost
+        yield from extracting.pending(context, name, positions)
+    return (yield from write(rows.archive, context.scope, name, positions, setting.now))
+
+
+def remove(context: Context, name: str, named: Sequence[Message | int]) -> Steps[list[Message]]:
+    """Delete messages."""
+    positions = _positions(named)
+    setting = context.writing()
+    yield from opened(context)
+    return (yield from write(rows.remove, context.scope, name, positions, setting.now))
+
+
+def record(context: Context, name: str) -> Steps[ConversationRecord | None]:
+    """Return how the conversation stands."""
+    yield from opened(context)
+    return (yield from read(conversations.record, context.scope, name))
+
+
+def clear(context: Context, name: str) -> Steps[Cleared]:
+    """Remove everything a conversation holds."""
+    context.writing()
+    yield from opened(context)
+    return Cleared(messages=(yield from write(conversations.clear, context.scope, name)))
+
+
+def listed(context: Context, limit: int | None) -> Steps[list[ConversationRecord]]:
+    """Return the conversations, the one with the newest message first."""
+    if limit is not None:
+        _require_whole("limit", limit, 1_000)
+    yield from opened(context)
+    return (yield from read(conversations.listed, context.scope, limit or _LISTED))
+
+
+def names(context: Context) -> Steps[list[str]]:
+    """Return the names of all conversations that have messages."""
+    yield from opened(context)
+    return (yield from read(conversations.names, context.scope))
+
+
+def _positions(named: Sequence[Message | int]) -> list[int]:
+    if isinstance(named, str | bytes) or not isinstance(named, Sequence):
+        raise InvalidInput("messages must be a list of stored messages or their positions", field="messages")
+    positions = [message.position if isinstance(message, Message) else message for message in named]
+    for index, position in enumerate(positions):
+        if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < 2**31:
+            raise InvalidInput("a message is named by its position", field="messages", index=index)
+    return [position for position in positions if position is not None]
+
+
+def _drafts(context: Context, said: Any) -> list[MessageDraft]:
+    setting = context.writing()
+    given = message_forms.given(said, setting.zone)
+    several = len(given) > 1
+    return [draft(message, setting, index if several else None) for index, message in enumerate(given)]
+
+
+def _require_whole(field: str, value: object, most: int = 2**31 - 1) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        upper = f" of at most {most:,}" if most < 2**31 - 1 else ""
+        raise InvalidInput(f"{field} must be a positive whole number{upper}", field=field)

@@ -1,0 +1,348 @@
+"""Conversations: messages in order, each once, whole, and nobody else's."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from memoranda.errors import InvalidInput, NotAllowed
+from memoranda.ids import new_id
+from memoranda.messages import Message, ToolCall
+from memoranda.pipelines import conversing
+from memoranda.testing.twin import unwrap
+
+TURN = [
+    {"role": "user", "content": "Which boats leave today?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "function": {"name": "timetable", "arguments": '{"day": "today"}'}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "the nine and the noon"},
+    {"role": "assistant", "content": "Two: at nine and at noon."},
+]
+
+
+def texts(messages):
+    return [message.text for message in messages]
+
+
+def reconcile(chat, messages):
+    """Do what adapters do where a framework sets a whole history."""
+    chat = unwrap(chat)
+    return chat._runner.run(conversing.reconcile(chat._context, chat.name, messages))
+
+
+def stored(engine, noun):
+    """Count the rows of a table."""
+
+    def read(conn, tables):
+        return conn.scalar(select(func.count()).select_from(getattr(tables, noun)))
+
+    return unwrap(engine)._database.read(read)
+
+
+# -- in and out
+
+
+def test_messages_come_back_in_order_as_they_were_given(make_engine, frozen_clock):
+    chat = make_engine(clock=frozen_clock).persona("main").conversation("thread-1")
+    appended = [*chat.append("Hello!"), *chat.append(TURN)]
+
+    assert chat.messages() == appended
+    assert [message.position for message in appended] == [1, 2, 3, 4, 5]
+    assert [message.role for message in appended] == ["user", "user", "assistant", "tool", "assistant"]
+    assert appended[2].tool_calls == (ToolCall(id="c1", name="timetable", arguments={"day": "today"}),)
+    assert {message.created_at for message in appended} == {frozen_clock()}
+    assert all(message.tokens and message.id is None for message in appended)
+
+
+def test_nothing_of_a_message_is_lost(me):
+    said = Message(
+        role="assistant",
+        content=({"type": "text", "text": "a\0b \ud800 c"}, {"type": "image_url", "image_url": {"url": "data:,x"}}),
+        id="m-1\0",
+        name="bot",
+        tool_calls=(
+            ToolCall(id="", name="f", arguments='{"broken": '),
+            ToolCall(id="2", name="f", arguments={"n": 1e16}),
+        ),
+        extra={"usage": {"total": 10**30, "minus": -0.0}, "raw": b"\0", "z": 1, "a": 2},
+        codec="langchain",
+        payload={"type": "ai", "data": {"content": "x\0", "id": None}},
+        created_at=datetime(2020, 1, 1, tzinfo=UTC),
+    )
+    [appended] = me.conversation("thread-1").append(said)
+    [read] = me.conversation("thread-1").messages()
+    assert read == appended and (read.content, read.extra, read.payload) == (said.content, said.extra, said.payload)
+    assert (read.id, read.name, read.codec, read.created_at) == (said.id, said.name, said.codec, said.created_at)
+    assert [call.arguments for call in read.tool_calls] == ['{"broken": ', {"n": 1e16}] and list(read.extra)[-1] == "a"
+
+
+def test_the_newest_messages_and_those_before(me):
+    chat = me.conversation("thread-1")
+    chat.append([f"line {n}" for n in range(1, 11)])
+    assert texts(chat.messages(limit=2)) == ["line 9", "line 10"]
+    assert texts(chat.messages(limit=2, before=9)) == ["line 7", "line 8"]
+    assert texts(chat.messages(before=3)) == ["line 1", "line 2"]
+    assert chat.messages(before=1) == []
+    wrong: list[dict[str, Any]] = [{"limit": 0}, {"limit": True}, {"before": -1}, {"limit": "2"}]
+    for arguments in wrong:
+        with pytest.raises(InvalidInput, match="positive whole number"):
+            chat.messages(**arguments)
+
+
+def test_what_is_no_message_leaves_nothing_behind(engine):
+    chat = engine.persona("main").conversation("thread-1")
+    odd: dict[Any, Any] = {1: 2}
+    for said in (7, ["hello", 7], [{"role": "robot", "content": "x"}], ["hello", Message(role="user", extra=odd)]):
+        with pytest.raises(InvalidInput):
+            chat.append(said)
+    assert chat.append([]) == [] and stored(engine, "conversations") == 0
+    assert chat.messages() == [] and chat.window(100) == [] and chat.record() is None and chat.clear().messages == 0
+
+
+def test_a_preset_that_wants_an_author_wants_one_here(make_engine):
+    engine = make_engine(preset="ledger")
+    with pytest.raises(NotAllowed):
+        engine.persona("main").conversation("thread-1").append("hello")
+    engine.persona("main", user="ana").conversation("thread-1").append("hello")
+
+
+# -- each once
+
+
+def test_a_message_with_an_id_is_stored_once_and_stays_as_it_was(me):
+    chat = me.conversation("thread-1")
+    chat.append([Message(role="user", content=f"line {n}", id=f"m{n}") for n in range(3)])
+    again = chat.append(
+        [Message(role="user", content="line 1, changed", id="m1"), Message(role="user", content="line 3", id="m3")]
+    )
+    assert texts(again) == ["line 1", "line 3"] and [message.position for message in again] == [2, 4]
+    both = chat.append([Message(role="user", content=text, id="m4") for text in ("line 4", "line four")])
+    assert texts(both) == ["line 4", "line 4"]
+    assert texts(chat.messages()) == [f"line {n}" for n in range(5)]
+
+
+def test_a_batch_that_begins_with_the_end_adds_only_the_rest(me):
+    chat = me.conversation("thread-1")
+    chat.append(TURN[:2])
+    chat.append(TURN[1:3])
+    assert [message.position for message in chat.append(TURN)] == [1, 2, 3, 4]
+    chat.append(TURN)
+    assert len(chat.messages()) == 4
+    assert [message.position for message in chat.append([*TURN, "Thanks"])] == [1, 2, 3, 4, 5]
+
+
+def test_the_same_words_are_another_message_where_others_stand_between(me):
+    chat = me.conversation("thread-1")
+    for turn in range(3):
+        chat.append("yes")
+        chat.append({"role": "assistant", "content": f"Then {turn}"})
+    assert len(chat.messages()) == 6
+    chat.append(["no", "no"])
+    assert texts(chat.messages(limit=3)) == ["Then 2", "no", "no"]
+
+
+def test_ids_and_places_together_tell_what_is_known(me):
+    chat = me.conversation("thread-1")
+    first = [Message(role="user", content="hi", id="u1"), {"role": "assistant", "content": "hello"}]
+    chat.append([*first, Message(role="user", content="and?", id="u2")])
+    positions = [message.position for message in chat.append([*first, Message(role="user", content="hi", id="u3")])]
+    assert positions == [1, 2, 4]
+    assert texts(chat.messages()) == ["hi", "hello", "and?", "hi"]
+
+
+# -- another history
+
+
+def test_a_history_that_is_set_keeps_what_agrees_with_it(me):
+    chat = me.conversation("thread-1")
+    chat.append(["one", "two", "three"])
+    assert [(m.text, m.position) for m in reconcile(chat, ["one", "too", "four"])] == [
+        ("one", 1),
+        ("too", 4),
+        ("four", 5),
+    ]
+    assert texts(reconcile(chat, ["one"])) == ["one"]
+    same = Message(role="user", content="six", id="m6")
+    assert texts(reconcile(chat, ["one", same, same, "seven"])) == ["one", "six", "seven"]
+    assert texts(reconcile(chat, [Message(role="user", content="6", id="m6")])) == ["6"]
+    assert reconcile(chat, []) == [] and chat.messages() == []
+
+
+# -- windows
+
+
+def test_a_window_is_read_from_the_end(me):
+    chat = me.conversation("thread-1")
+    chat.append({"role": "system", "content": "Be brief."})
+    for n in range(300):
+        chat.append([f"question {n}", {"role": "assistant", "content": f"answer {n}"}])
+    window = chat.window(60)
+    assert texts(window)[0] == "Be brief." and texts(window)[-1] == "answer 299" and window[1].role == "user"
+    assert sum(message.tokens for message in window) <= 60 < sum(message.tokens for message in chat.messages(limit=9))
+    assert chat.window(10**6) == chat.messages()
+
+
+def test_the_user_s_message_is_found_however_far_it_lies_back(me):
+    chat = me.conversation("thread-1")
+    chat.append("Count to a thousand.")
+    for n in range(100):
+        call = {"id": f"c{n}", "function": {"name": "count", "arguments": "{}"}}
+        chat.append({"role": "assistant", "content": "", "tool_calls": [call]})
+        chat.append({"role": "tool", "tool_call_id": f"c{n}", "content": "x" * 400})
+    window = chat.window(500)
+    assert texts(window)[0] == "Count to a thousand." and window[1].tool_calls
+    assert sum(message.tokens for message in window) <= 500
+
+
+def test_a_window_needs_a_size(me):
+    for size in (0, -1, 1.5, None, True):
+        with pytest.raises(InvalidInput, match="max_tokens"):
+            me.conversation("thread-1").window(size)
+
+
+# -- how it stands
+
+
+@pytest.mark.behaviour("S33")
+def test_a_conversation_says_how_it_stands(make_engine, frozen_clock):
+    me = make_engine(clock=frozen_clock).persona("main")
+    began = frozen_clock()
+    me.conversation("old").append("hello")
+    frozen_clock.advance(hours=1)
+    me.conversation("new").append(["hello", "there"])
+    frozen_clock.advance(hours=1)
+    me.conversation("old").append("again")
+
+    record = me.conversation("old").record()
+    assert (record.name, record.messages, record.folded, record.pending, record.user_turns) == ("old", 2, 0, 0, 0)
+    assert (record.summary, record.created_at, record.updated_at) == ("", began, began + timedelta(hours=2))
+    assert [found.name for found in me.conversations.list()] == ["old", "new"]
+    assert [found.messages for found in me.conversations.list(limit=1)] == [2]
+    with pytest.raises(InvalidInput, match="at most 1,000"):
+        me.conversations.list(limit=1_001)
+
+
+# -- some of it
+
+
+def test_archived_messages_are_kept_pending_and_out_of_the_window(me):
+    chat = me.conversation("thread-1")
+    chat.append([{"role": "system", "content": "Be brief."}, "one", "two", "three"])
+    whole = chat.size()
+    assert texts(chat.archive([2, 3])) == ["one", "two"] and chat.archive([2, 99]) == []
+    assert texts(chat.window(1_000)) == texts(chat.messages(folded=False)) == ["Be brief.", "three"]
+    assert texts(chat.messages()) == ["Be brief.", "one", "two", "three"]
+    assert chat.record().pending == 2 and 0 < chat.size() < whole
+    chat.archive(chat.append("four"))
+    assert texts(chat.window(1_000)) == ["Be brief.", "three"]
+    assert texts(reconcile(chat, ["three", "five"])) == ["three", "five"]
+    assert texts(chat.messages()) == ["Be brief.", "one", "two", "three", "four", "five"]
+
+
+def test_removed_messages_are_gone(me):
+    chat = me.conversation("thread-1")
+    [first, *_] = chat.append(["one", "two", "three"])
+    assert texts(chat.remove([first, 3, 99])) == ["one", "three"] and texts(chat.messages()) == ["two"]
+    assert me.conversations.names() == ["thread-1"]
+    chat.remove([2])
+    assert me.conversations.names() == [] and chat.size() == 0 and me.conversation("none").size() == 0
+    for wrong in ("two", ["two"], [None], [True]):
+        with pytest.raises(InvalidInput):
+            chat.remove(wrong)
+
+
+# -- an end to it
+
+
+def test_a_cleared_conversation_holds_nothing(engine):
+    me = engine.persona("main")
+    chat, other = me.conversation("thread-1"), me.conversation("thread-2")
+    me.memories.write("Tea is at four.")
+    me.user_model.write("baseline", "based in Lisbon")
+    chat.append(TURN)
+    other.append(TURN)
+
+    assert chat.clear().messages == 4
+    assert chat.messages() == [] and chat.window(100) == [] and chat.clear().messages == 0
+    record = chat.record()
+    assert (record.messages, record.summary, record.user_turns) == (0, "", 0)
+    assert len(other.messages()) == 4 and len(me.memories.list()) == len(me.user_model.list()) == 1
+    assert [message.position for message in chat.append(TURN)] == [5, 6, 7, 8], "a place is never given twice"
+
+
+# -- whose it is
+
+
+def test_a_conversation_of_the_same_name_is_nobody_else_s(engine):
+    handles = [
+        engine.persona("main"),
+        engine.persona("main", user="ana"),
+        engine.persona("main", tenant="acme", user="ana"),
+        engine.persona("main", tenant="acme", user="ben"),
+        engine.persona("other", tenant="acme", user="ben"),
+    ]
+    for number, me in enumerate(handles):
+        me.conversation("thread-1").append([f"from {number}", Message(role="user", content=f"id {number}", id="m1")])
+    for number, me in enumerate(handles):
+        chat = me.conversation("thread-1")
+        assert texts(chat.messages()) == texts(chat.window(100)) == [f"from {number}", f"id {number}"]
+        assert [(record.name, record.messages) for record in me.conversations.list()] == [("thread-1", 2)]
+    assert handles[3].conversation("thread-1").clear().messages == 2
+    assert [len(me.conversation("thread-1").messages()) for me in handles] == [2, 2, 2, 0, 2]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_erasure_takes_the_conversations(engine, whole):
+    ana, ben = (engine.persona("main", tenant="acme", user=user) for user in ("ana", "ben"))
+    for me in (ana, ben):
+        me.conversation("thread-1").append(TURN)
+        me.conversation("thread-1").system_block()
+    assert stored(engine, "messages") == 8 and stored(engine, "snapshots") == 2
+    target = {"tenant": "acme", "persona": "main"} if whole else {"tenant": "acme", "user": "ana"}
+    assert engine.erase(**target, dry_run=True).rows == engine.erase(**target).rows
+    assert ana.conversation("thread-1").messages() == [] and ana.conversations.list() == []
+    left = [stored(engine, noun) for noun in ("conversations", "messages", "snapshots")]
+    assert left == ([0, 0, 0] if whole else [1, 4, 1])
+    ana.conversation("thread-1").append("back again")
+    assert texts(ana.conversation("thread-1").messages()) == ["back again"]
+
+
+def _anew(*texts):
+    """Messages under ids that nobody has used before."""
+    roles = ("user", "assistant")
+    return [{"role": roles[n % 2], "content": text, "id": new_id().hex} for n, text in enumerate(texts)]
+
+
+def test_what_is_said_again_under_new_ids_is_not_added_again(me):
+    chat = me.conversation("thread-1")
+    first = chat.append(_anew("Hello.", "Hello, Ana."), new_ids=True)
+    again = chat.append(_anew("Hello.", "Hello, Ana.", "Hello.", "Hello, Ana.", "How are you?"), new_ids=True)
+    assert again[:2] == first and [message.position for message in again] == [1, 2, 3, 4, 5]
+    window = chat.append(_anew("Hello.", "Hello, Ana.", "How are you?", "Fine."), new_ids=True)
+    assert [message.position for message in window] == [3, 4, 5, 6]
+    assert chat.append(_anew("Fine.")[:1], new_ids=True)[0].position == 7
+    assert len(chat.append(_anew("Hello.", "Hello, Ana."))) == 2 and chat.record().messages == 9
+
+
+def test_calls_of_tools_may_be_left_out_when_it_is_said_again(me):
+    chat = me.conversation("thread-1")
+    question, answer = _anew("What is new?", "Nothing.")
+    call = {"role": "assistant", "id": "c", "tool_calls": [{"id": "t", "name": "look", "args": {}}]}
+    result = {"role": "tool", "id": "r", "content": "nothing", "tool_call_id": "t"}
+    chat.append([question, call, result, answer], new_ids=True)
+    without = chat.append(_anew("What is new?", "Nothing.", "Thanks."), new_ids=True)
+    assert [message.position for message in without] == [1, 4, 5]
+    question, answer, thanks, welcome = _anew("What is new?", "Nothing.", "Thanks.", "You are welcome.")
+    whole = chat.append([question, {**call, "id": "c2"}, {**result, "id": "r2"}, answer, thanks, welcome], new_ids=True)
+    assert [message.position for message in whole] == [1, 4, 4, 4, 5, 6]
+
+
+def test_a_known_id_in_a_batch_says_that_ids_are_kept(me):
+    chat = me.conversation("thread-1")
+    stored = chat.append(_anew("Yes.", "No."), new_ids=True)
+    more = chat.append([stored[1], *_anew("Yes.", "No.")], new_ids=True)
+    assert [message.position for message in more] == [2, 3, 4]

@@ -1,0 +1,119 @@
+"""Conversations in a file: they come back as they were, beside others of the same name and in another language."""
+
+import io
+
+import pytest
+from sqlalchemy import select
+
+from memoranda import MemoryEngine
+from memoranda.messages import Message
+from memoranda.testing.twin import unwrap
+
+SAID = [
+    Message(role="system", content="Be brief."),
+    Message(role="user", content="Which boats\0 leave \ud800 today?", id="m1", extra={"raw": b"\0", "minus": -0.0}),
+    Message(role="assistant", content="Two of them.", codec="langchain", payload={"z": "\0", "a": 10**30}),
+]
+
+
+@pytest.fixture
+def other(twin, tmp_path):
+    """Another store, in a file of its own."""
+    engine = twin(MemoryEngine(f"sqlite:///{tmp_path / 'other.db'}", embedder="hash/words"))
+    yield engine
+    engine.close()
+
+
+def exported(engine):
+    stream = io.BytesIO()
+    engine.export_to(stream)
+    return io.BytesIO(stream.getvalue())
+
+
+def texts(chat):
+    return [message.text for message in chat.messages()]
+
+
+def test_a_conversation_comes_back_as_it_was(engine, other):
+    chat = engine.persona("main", user="ana").conversation("thread-1")
+    chat.append(SAID)
+    block = chat.system_block()
+    other.import_from(exported(engine))
+
+    there = other.persona("main", user="ana").conversation("thread-1")
+    assert there.messages() == chat.messages() and there.record() == chat.record()
+    assert there.system_block() == block and there.window(100) == chat.window(100)
+    assert [message.position for message in there.append("Thanks.")] == [4]
+    assert other.persona("main").conversation("thread-1").record() is None
+
+
+def test_a_newer_file_adds_what_was_said_since(engine, other):
+    chat, there = (store.persona("main").conversation("thread-1") for store in (engine, other))
+    chat.append(["one", "two"])
+    other.import_from(exported(engine))
+    chat.append(["three", "four"])
+
+    assert other.import_from(exported(engine)).rows == {"messages": 2}
+    assert texts(there) == ["one", "two", "three", "four"]
+    assert [message.position for message in there.append("five")] == [5]
+
+
+def test_what_both_said_since_they_parted_stands_behind_each_other(engine, other):
+    chat, there = (store.persona("main").conversation("thread-1") for store in (engine, other))
+    chat.append(["one", "two"])
+    other.import_from(exported(engine))
+    chat.append(["here", Message(role="user", content="said on both sides", id="m1"), "here again"])
+    there.append([Message(role="user", content="said on both sides", id="m1"), "there"])
+
+    for _ in range(2):
+        other.import_from(exported(engine))
+        assert texts(there) == ["one", "two", "said on both sides", "there", "here", "here again"]
+    assert [message.position for message in there.append("end")] == [7]
+
+
+def test_another_conversation_of_the_same_name_stands_beside_it(engine, other):
+    chat, there = (store.persona("main").conversation("thread-1") for store in (engine, other))
+    chat.append(["one", "two"])
+    there.append(["three"])
+
+    for _ in range(2):
+        other.import_from(exported(engine))
+        assert texts(there) == ["three"]
+        [longer, own] = sorted(other.persona("main").conversations.list(), key=lambda record: -record.messages)
+        assert own.name == "thread-1" and longer.name.startswith("thread-1 (")
+        assert texts(other.persona("main").conversation(longer.name)) == ["one", "two"]
+
+
+def test_what_was_erased_here_does_not_come_back_with_a_file(engine, other):
+    ana, ben = (engine.persona("main", tenant="acme", user=user).conversation("thread-1") for user in ("ana", "ben"))
+    for chat in (ana, ben):
+        chat.append(["one", "two"])
+    other.import_from(exported(engine))
+    other.erase(tenant="acme", user="ana")
+    there = other.persona("main", tenant="acme", user="ana").conversation("thread-1")
+    there.append("back again")
+
+    assert other.import_from(exported(engine)).erased
+    assert texts(there) == ["back again"]
+    assert len(other.persona("main", tenant="acme", user="ben").conversation("thread-1").messages()) == 2
+
+
+def test_another_language_indexes_the_words_anew(engine, twin, tmp_path):
+    secret = "sk-proj-" + "a1B2c3D4" * 6
+    engine.persona("main").conversation("thread-1").append(
+        [f"sailing {secret}", {"role": "system", "content": "sailing"}]
+    )
+
+    def terms(store):
+        def read(conn, tables):
+            m = tables.messages
+            return conn.execute(select(m.c.content_terms, m.c.length, m.c.cells != "").order_by(m.c.position)).all()
+
+        return unwrap(store)._database.read(read)
+
+    german = twin(MemoryEngine(f"sqlite:///{tmp_path / 'german.db'}", embedder="hash/words", language="german"))
+    german.import_from(exported(engine))
+    [english, _], [said, system] = terms(engine), terms(german)
+    assert " sail " in english.content_terms and " sailing " in said.content_terms and said[2]
+    assert said.length == english.length and tuple(system) == ("", 0, False)
+    german.close()

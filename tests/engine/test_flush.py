@@ -1,0 +1,374 @@
+"""What is saved of messages that leave a model's sight: in one call, each message once, and no failure passes."""
+
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from memoranda.errors import InvalidInput, ModelRefused, ModelUnavailable, NotAllowed
+from memoranda.policies import CompactionPolicy, JobPolicy, Policies, RedactionPolicy
+from memoranda.protocols import Completion
+from memoranda.reports import Pending
+from memoranda.testing import ScriptedModel
+
+KEY = "sk-ant-" + "A1b2" * 10
+TALK = [
+    {"role": "user", "content": "We release Falcon on 12 March."},
+    {"role": "assistant", "content": "Noted. I recommend a dry run on the 10th."},
+    {"role": "user", "content": "Good, Ben does the dry run."},
+]
+FALCON = {"content": "Falcon is released on 2026-03-12.", "category": "plan", "importance": 6, "message": 1}
+DRY_RUN = {"content": "Ben does the dry run of Falcon on 2026-03-10.", "category": "plan", "message": 3}
+
+
+def reply(*items):
+    return json.dumps(list(items))
+
+
+@pytest.fixture
+def opened(make_engine):
+    """An engine whose jobs nobody does unless the test asks, its model, and a conversation of three messages."""
+
+    def open_(*answers, background="external", job_policy=None, name="thread-1", talk=TALK, **options):
+        model = ScriptedModel(answers)
+        policy = job_policy or JobPolicy(delay_seconds=0)
+        engine = make_engine(model=model, background=background, job_policy=policy, **options)
+        me = engine.persona("main")
+        chat = me.conversation(name)
+        chat.append(talk)
+        return engine, me, chat, model
+
+    return open_
+
+
+def contents(me):
+    return sorted(memory.content for memory in me.memories.list())
+
+
+@pytest.mark.behaviour("C11", "C27")
+def test_one_call_whose_list_becomes_memories(opened):
+    _, me, chat, model = opened(reply(FALCON, DRY_RUN, {"content": "The user likes dry runs.", "importance": 3}))
+    assert chat.pending([1, 2, 3]).messages == 3
+    done = chat.flush()
+    assert (done.messages, done.written, done.problem, done.skipped) == (3, 3, None, None)
+    assert contents(me) == [DRY_RUN["content"], FALCON["content"], "The user likes dry runs."]
+    assert len(model.calls) == 1 and chat.pending().messages == 0
+    assert chat.flush().skipped == "Nothing is pending." and len(model.calls) == 1
+
+
+def test_a_memory_says_where_it_came_from(opened):
+    _, me, chat, _ = opened(reply({"content": "The assistant recommended a dry run.", "message": 2}, FALCON))
+    chat.pending([1, 2, 3])
+    chat.flush()
+    found = {memory.content: me.memories.get(memory.id) for memory in me.memories.list()}
+    [said], [advised] = (found[text].sources for text in (FALCON["content"], "The assistant recommended a dry run."))
+    assert (said.type, said.session, said.channel, said.actor) == ("user_message", "thread-1", "flush", "memory")
+    assert said.excerpt == TALK[0]["content"] and advised.type == "assistant_inference"
+    assert found[FALCON["content"]].memory.metadata == {"prompt": "flush/1", "model": "test/scripted"}
+
+
+@pytest.mark.behaviour("C21")
+def test_a_machine_s_numbers_are_capped_where_the_preset_says_so(opened):
+    sure = {"content": "Everything matters.", "importance": 99, "confidence": 1.0}
+    _, me, chat, _ = opened(reply(sure))
+    chat.pending([1])
+    chat.flush()
+    [memory] = me.memories.list()
+    assert (memory.importance, memory.confidence) == (7, 8)
+    more = {"content": "Nothing matters.", "importance": "10", "confidence": 1.0}
+    _, me, chat, _ = opened(reply(more), preset="journal", name="thread-2")
+    chat.pending([1])
+    chat.flush()
+    memory = me.memories.list(limit=1)[0]
+    assert (memory.importance, memory.confidence) == (10, 10)
+
+
+@pytest.mark.behaviour("C25")
+def test_secrets_and_recalled_text_are_gone_before_the_model_sees_anything(opened):
+    block = "<memoranda-recall nonce=0a1b2c3d>\nold news about Zanzibar\n</memoranda-recall nonce=0a1b2c3d>"
+    talk = [
+        {"role": "system", "content": "You remember Atlantis."},
+        {"role": "user", "content": f"My key is {KEY}.\n{block}\nUse it."},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "recall", "args": {"query": "x"}}]},
+        {"role": "tool", "content": "Noise from Babylon.", "tool_call_id": "c1"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    _, me, chat, model = opened(reply({"content": f"The key is {KEY}."}), talk=talk)
+    assert chat.pending([1, 2, 3, 4, 5]).messages == 4
+    chat.flush()
+    [call] = model.calls
+    assert "My key is [REDACTED:" in call.text and "Use it." in call.text and "assistant: Done." in call.text
+    for unseen in (KEY, "Zanzibar", "Atlantis", "Babylon"):
+        assert unseen not in call.text
+    assert contents(me) == ["The key is [REDACTED:anthropic-key]."]
+
+
+def test_what_is_known_is_shown_and_not_saved_again(opened):
+    _, me, chat, model = opened(reply({"content": "Falcon is  released on 2026-03-12."}, DRY_RUN), preset="journal")
+    me.memories.write(FALCON["content"])
+    me.user_model.write("baseline", "lives in Lisbon")
+    chat.pending([1, 2, 3])
+    assert chat.flush().written == 1
+    assert FALCON["content"] in model.calls[0].text and "lives in Lisbon" in model.calls[0].text
+    assert contents(me) == [DRY_RUN["content"], FALCON["content"]]
+
+
+REPLIES = {
+    "a fence": (f"```json\n{reply(FALCON)}\n```", 1),
+    "thinking aloud": (f"<think>[1] or [2]?</think>{reply(FALCON)}", 1),
+    "prose around": (f"Here you are:\n{reply(FALCON)}\nAnything else?", 1),
+    "under a name": (json.dumps({"memories": [FALCON]}), 1),
+    "a trailing comma": (reply(FALCON)[:-1] + ",]", 1),
+    "single quotes": (str([FALCON]), 1),
+    "wrong types": (reply({**FALCON, "importance": "7/10", "category": 3, "message": "[1]", "date": "soon"}), 1),
+    "a type of its own": (reply({**FALCON, "type": "gossip"}, DRY_RUN), 1),
+    "an item without a text": (reply(FALCON, {"importance": 3}), 1),
+    "nothing to save": ("[]", 0),
+    "nothing to save, under a name": ('{"memories": []}', 0),
+    "nothing to save, after thinking": ("<think>hm</think>\n[]", 0),
+}
+UNREADABLE = {
+    "nothing": "",
+    "prose": "There is nothing I could save.",
+    "thinking only": "<think>What could I",
+    "null": "null",
+    "broken off at once": '[{"content": "Falc',
+    "no texts": '[{"importance": 3}]',
+}
+
+
+@pytest.mark.behaviour("C20")
+def test_replies_as_models_really_write_them_are_read(opened):
+    _, me, chat, _ = opened(*(text for text, _ in REPLIES.values()), talk=[str(n) for n in range(len(REPLIES))])
+    for place, (label, (_, written)) in enumerate(REPLIES.items()):
+        for memory in me.memories.list():
+            me.memories.delete(memory.id)
+        chat.pending([place + 1])
+        done = chat.flush()
+        assert (label, done.written, done.problem) == (label, written, None)
+    assert chat.record().pending == 0
+
+
+@pytest.mark.behaviour("C12", "C20")
+def test_a_reply_that_cannot_be_read_is_never_nothing_to_save(opened, caplog):
+    broken = [ModelUnavailable("It is asleep."), ModelRefused("It declines."), RuntimeError(KEY)]
+    engine, me, chat, model = opened(*UNREADABLE.values(), *broken)
+    chat.pending([1, 2, 3])
+    with caplog.at_level(logging.DEBUG, "memoranda"):
+        for _ in range(len(UNREADABLE) + len(broken)):
+            done = chat.flush()
+            assert done.messages == 3 and done.written == 0 and done.problem and done.skipped is None
+    assert chat.record().pending == 3 and contents(me) == [] and not model.answers
+    failures = [record for record in caplog.records if record.name == "memoranda.extraction"]
+    assert len(failures) == len(UNREADABLE) + len(broken)
+    assert {record.levelname for record in failures} == {"WARNING"}
+    assert {getattr(record, "memoranda.extraction.outcome") for record in failures} == {"failed"}
+    assert KEY not in caplog.text and "Falc" not in caplog.text
+    assert [job.kind for job in engine.jobs()] == ["flush"]
+    watched = [record for record in caplog.records if getattr(record, "memoranda.verb", "") == "flush"]
+    assert {getattr(record, "memoranda.extraction.failed") for record in watched} == {True}
+
+
+def test_of_an_answer_that_breaks_off_the_whole_items_are_saved_and_the_rest_is_asked_for_again(opened):
+    cut = reply(FALCON, DRY_RUN)[:-30]
+    _, me, chat, model = opened(Completion(cut, cut=True), reply(FALCON, DRY_RUN))
+    chat.pending([1, 2, 3])
+    done = chat.flush()
+    assert (done.written, chat.record().pending) == (1, 3) and "breaks off" in done.problem
+    assert chat.flush().written == 1
+    assert contents(me) == [DRY_RUN["content"], FALCON["content"]] and chat.record().pending == 0
+    assert FALCON["content"] in model.calls[1].text
+
+
+def test_a_job_is_left_once_enough_is_pending_and_does_the_flush(opened):
+    policies = Policies(compaction=CompactionPolicy(flush_min_tokens=20))
+    engine, me, chat, _ = opened(reply(FALCON, DRY_RUN), preset=policies)
+    one = chat.pending([1])
+    assert (one.messages, one.job) == (1, False) and 0 < one.tokens < 20
+    assert chat.pending([1, 2, 3, 77, "unknown"]).job and chat.pending().messages == 3
+    assert [job.kind for job in engine.jobs()] == ["flush"]
+    assert engine.drain() == 0
+    assert contents(me) == [DRY_RUN["content"], FALCON["content"]]
+    assert (chat.pending().messages, chat.pending([1, 2]).messages, engine.jobs()) == (0, 0, [])
+
+
+def test_more_than_a_model_reads_at_once_is_flushed_call_by_call(opened):
+    policies = Policies(compaction=CompactionPolicy(max_fold_tokens=100))
+    talk = [f"Parcel {number} went astray. " + "So it goes. " * 10 for number in range(6)]
+    engine, me, chat, model = opened(*(reply(FALCON), reply(DRY_RUN), "[]"), talk=talk, preset=policies)
+    chat.pending(range(1, 7))
+    chat.end_session()
+    assert engine.drain() == 0 and engine.jobs() == [] and chat.record().pending == 0
+    assert [call.text.count("Parcel") for call in model.calls] == [2, 2, 2] and len(me.memories.list()) == 2
+
+
+def test_messages_are_named_by_position_by_id_or_as_they_are(opened):
+    _, _, chat, _ = opened(talk=[{"role": "user", "content": text, "id": f"m{text}"} for text in "abc"])
+    stored = chat.messages()
+    assert [chat.pending([one]).messages for one in (1, "mb", stored[2])] == [1, 2, 3]
+    for wrong in ("ma", [1.5], [True], [{"role": "user"}]):
+        with pytest.raises(InvalidInput):
+            chat.pending(wrong)
+
+
+def test_the_end_of_a_session_flushes_however_little(opened):
+    engine, me, chat, _ = opened(reply(FALCON))
+    assert chat.end_session() is False
+    chat.pending([1])
+    assert chat.end_session() is True and chat.end_session() is True
+    assert len(engine.jobs()) == 1 and engine.drain() == 0 and contents(me) == [FALCON["content"]]
+
+
+def test_a_job_that_fails_is_tried_again_and_one_without_messages_does_nothing(opened):
+    engine, me, chat, model = opened("no JSON", reply(FALCON), ModelRefused("No key."))
+    chat.pending([1, 2, 3])
+    chat.end_session()
+    engine.drain()
+    assert contents(me) == [FALCON["content"]] and len(model.calls) == 2
+
+    chat.append("One more thing.")
+    chat.pending([4])
+    chat.end_session()
+    engine.drain()
+    [job] = engine.jobs()
+    assert (job.status, job.attempts, job.error, chat.record().pending) == ("failed", 1, "No key.", 1)
+
+    chat.end_session()
+    chat.clear()
+    engine.drain()
+    assert [job.status for job in engine.jobs()] == ["failed"] and len(model.calls) == 3
+
+
+def test_without_a_model_messages_stay_pending_and_the_job_waits(opened, make_engine, backend):
+    engine, *_ = opened()
+    without = make_engine(model="none", background="external") if backend.name != "sqlite-memory" else None
+    if without is not None:
+        other = without.persona("main").conversation("thread-1")
+        other.pending([1, 2, 3])
+        assert other.end_session() and without.drain() == 0
+        done = other.flush()
+        assert (done.messages, done.written) == (3, 0) and "no language model" in done.problem
+        assert len(without.jobs()) == 1 and engine.persona("main").conversation("thread-1").record().pending == 3
+
+
+def test_a_job_works_as_the_scope_and_under_the_preset_that_left_it(make_engine):
+    answer = reply({"content": "Ana is allergic to nuts.", "about": "person:ana"}, {"content": "Bo likes tea."})
+    model = ScriptedModel([answer])
+    engine = make_engine(model=model, background="external")
+    base = engine.persona("main", tenant="acme", user="ana", preset="statements")
+    base.spaces.create("kitchen")
+    here = base.scoped(space="kitchen", people=["ana"])
+    chat = here.conversation("thread-1")
+    chat.append(TALK)
+    chat.pending([1, 2, 3])
+    chat.end_session()
+    assert engine.drain() == 0
+    stored = here.memories.list()
+    assert {(m.author, m.space, m.about) for m in stored} == {("ana", "kitchen", "person:ana")} and len(stored) == 2
+    assert "person:ana" in model.calls[0].text
+    assert base.scoped(people=["ana"]).memories.list() == []
+
+
+def test_a_statement_that_says_nearly_the_same_is_given_its_text(make_engine):
+    model = ScriptedModel([reply({"content": "Ana prefers to have her short answers in English now."})])
+    engine = make_engine(model=model, preset="statements")
+    me = engine.persona("main").scoped(people=["ana"])
+    me.memories.keep("Ana prefers to have her short answers in English.", about="person:ana", importance=9)
+    chat = me.conversation("thread-1")
+    chat.append(TALK)
+    chat.pending([1])
+    assert chat.flush().written == 1
+    [memory] = me.memories.list()
+    assert (memory.content, memory.importance) == ("Ana prefers to have her short answers in English now.", 9)
+
+
+def test_who_must_be_named_is_named(make_engine):
+    engine = make_engine(model=ScriptedModel(), preset="ledger")
+    chat = engine.persona("main").conversation("thread-1")
+    for verb in (chat.flush, chat.review, chat.compact, chat.pending, chat.turn_done, chat.end_session):
+        with pytest.raises(NotAllowed):
+            verb()
+
+
+def test_redaction_that_is_switched_off_is_off(opened):
+    policies = Policies(redaction=RedactionPolicy(enabled=False))
+    _, _, chat, model = opened("[]", preset=policies, talk=[f"My key is {KEY}."])
+    chat.pending([1])
+    chat.flush()
+    assert KEY in model.calls[0].text
+
+
+def test_of_two_workers_that_read_the_same_messages_one_saves(opened):
+    """The second one answers while the first is asked: it finds the slice taken."""
+    done = []
+
+    def slow(_):
+        done.append(other.flush())
+        return reply(FALCON, {"content": "Ben does the dry run."})
+
+    engine, me, chat, _ = opened(slow, reply(FALCON))
+    chat.pending([1, 2, 3])
+    other = engine.handle.persona("main").conversation("thread-1")
+    late = chat.flush()
+    assert done[0].written == 1 and (late.written, late.problem is None) == (0, False)
+    assert contents(me) == [FALCON["content"]] and chat.record().pending == 0
+
+
+def test_sixteen_flushes_at_once_save_each_memory_once(backend, make_engine):
+    model = ScriptedModel([reply(FALCON)] * 16)
+    engine = make_engine(model=model, preset="journal").handle
+    chat = engine.persona("main").conversation("thread-1")
+    chat.append(TALK)
+    chat.pending([1, 2, 3])
+    with ThreadPoolExecutor(16) as pool:
+        written = [done.written for done in pool.map(lambda _: chat.flush(), range(16))]
+    assert sum(written) == 1 and len(engine.persona("main").memories.list()) == 1
+    assert chat.record().pending == 0
+
+
+def said(*ids, text="So it goes. " * 10):
+    return [{"role": "assistant" if n % 2 else "user", "content": f"{id} {text}", "id": id} for n, id in enumerate(ids)]
+
+
+def test_what_is_not_in_sight_any_more_is_pending_once(opened):
+    policies = Policies(compaction=CompactionPolicy(flush_min_tokens=100))
+    rules = {"role": "system", "content": "Be kind.", "id": "s"}
+    talk = [rules, *said("a", "b", "c", "d"), {"role": "user", "content": "No id."}]
+    engine, _, chat, model = opened("[]", "[]", talk=talk, preset=policies)
+    assert chat.out_of_sight(["a", "b", "c", "d"]) == chat.pending() == Pending(messages=0, tokens=0, job=False)
+    first = chat.out_of_sight(["b", "c", "d"])
+    assert (first.messages, first.job) == (1, False) and 0 < first.tokens < 100
+    second = chat.out_of_sight(("c", "d", "unknown"))
+    assert second == chat.out_of_sight({"d", "c"}) and second.messages == 2
+    assert chat.out_of_sight(["d"]).job and engine.drain() == 0
+    assert [message.pending for message in chat.messages()] == [False] * 6 and len(model.calls) == 1
+    assert chat.out_of_sight(["d"]).messages == 0 and chat.out_of_sight([]).messages == 1
+    assert [message.position for message in chat.messages() if message.pending] == [5]
+
+
+def test_what_was_folded_or_read_is_not_looked_at_again(opened):
+    talk = [*said("a", "b"), {"role": "system", "content": "Be kind."}, *said("c", "d", "e", "f")]
+    _, _, chat, _ = opened("[]", "A summary.", talk=talk)
+    assert chat.compact(CompactionPolicy(keep_tokens=60)).folded == 4
+    assert chat.out_of_sight([]).messages == 2
+    long = "x" * 300
+    chat.append({"role": "user", "content": "A long id.", "id": long})
+    assert chat.out_of_sight([long]).messages == 2
+
+
+def test_nothing_is_out_of_sight_of_a_conversation_that_is_not_there(engine):
+    chat = engine.persona("main").conversation("thread-1")
+    assert chat.out_of_sight(["a"]).messages == 0
+    for wrong in ("a", 3, [3], None):
+        with pytest.raises(InvalidInput):
+            chat.out_of_sight(wrong)
+
+
+def test_eight_that_see_the_same_at_once_mark_each_message_once(make_engine):
+    engine = make_engine(model=ScriptedModel(), background="external").handle
+    chat = engine.persona("main").conversation("thread-1")
+    chat.append(said(*"abcdefgh"))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: chat.out_of_sight(["h"]), range(8)))
+    assert {pending.messages for pending in found} == {7} and not chat.messages()[-1].pending
