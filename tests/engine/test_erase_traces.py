@@ -480,7 +480,7 @@ def test_a_missing_right_to_vacuum_is_named_with_its_remedy(postgres_url, host, 
         fill(engine.persona("main", user=SECRETS["user"]))
         erased = engine.erase(user=SECRETS["user"])
         assert erased.pending and erased.memories == 2
-        assert "may not VACUUM erasures, " in str(erased) and "GRANT MAINTAIN" in str(erased)
+        assert "may not VACUUM " in str(erased) and "erasures" in str(erased) and "GRANT MAINTAIN" in str(erased)
         owner = twin(MemoryEngine(postgres_url, embedder="hash/words"))
         assert owner.finish_erasures().finished == 1
         owner.close()

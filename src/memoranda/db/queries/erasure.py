@@ -295,6 +295,8 @@ def _chosen_of(table: Table, target: Target, until: datetime | None) -> ColumnEl
         condition: ColumnElement[bool] = true()
     elif target.kind == "user" and (named := [table.c[name] for name in _WRITERS if name in table.c]):
         condition = or_(*(column == target.subject for column in named))
+    elif target.kind == "user" and "payload" in table.c:  # a job of a conversation names whose it is
+        condition = type_coerce(table.c.payload, Json)["user"].as_string() == target.subject
     else:
         return None
     if until is None:

@@ -1,0 +1,252 @@
+"""Memory for `create_agent`: what a model is shown, what is kept of the turn, and what is saved before it is lost."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar, Literal
+
+from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
+from langgraph.runtime import Runtime
+
+from langchain_memoranda.messages import all_to_memoranda, is_summary, said
+from langchain_memoranda.scopes import Memory, NameOf, ScopeResolver, is_sub_agent
+from langchain_memoranda.streams import TRANSFORMERS
+from langchain_memoranda.tools import memory_tools
+from memoranda.conversations import Conversation
+from memoranda.messages import Message, Prompt
+
+_AT_HAND = 1_000
+"""Conversations of which it is known what was recorded; of others everything is offered to the store once more."""
+
+
+class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Gives an agent long-term memory: its block in the prompt, its tools, its transcript, and the flush.
+
+    The block of memories is frozen for each conversation and follows the caller's system prompt as a content block of
+    its own, so that the prefix a provider caches stays the same, byte for byte. Messages are recorded by their ids when
+    the agent begins, and before and after each call of the model; what has left the model's sight since, whoever
+    trimmed or summarised it, is looked through by a job of the engine. No text of the memory is put into the graph's
+    state.
+
+    Put it behind middleware that replaces the system prompt, such as `dynamic_prompt`, and before one that marks the
+    prompt for caching. Where several are on one agent, give each its `name`, and tools to one.
+
+    Args:
+        memory: Whose memory it is: an engine, a persona, or a function from the run's `Runtime` to a persona; see
+            `langchain_memoranda.scopes` for where an engine looks for names.
+        persona: The persona where the run names none; of an engine only.
+        conversation: The conversation's name, or a function from the run's `Runtime` to it; the run's own
+            `conversation` or `thread_id` when left out.
+        tools: Whether the agent gets the tools of the memory, or which of them.
+        root: The folder whose files an agent may take in; texts only when left out.
+        instructions: Whether the prompt holds the engine's guidance on what to save and where.
+        concatenate: Whether the block is joined to the text of the system prompt: for providers that take no list.
+        record: Whether messages are recorded; an agent that a tool of another agent runs records nothing anyway.
+        flush: `job` leaves it to the engine's worker to look through what left the model's sight; `inline` does it at
+            once when a summariser has rewritten the state, which costs the turn a call of the engine's model.
+        name: Tells two of them apart on one agent.
+    """
+
+    transformers: ClassVar[Sequence[Any]] = TRANSFORMERS  # type: ignore[misc]
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        persona: str = "main",
+        conversation: NameOf | None = None,
+        tools: bool | Iterable[str] = True,
+        root: str | Path | None = None,
+        instructions: bool = True,
+        concatenate: bool = False,
+        record: bool = True,
+        flush: Literal["job", "inline"] = "job",
+        name: str = "MemoryMiddleware",
+    ) -> None:
+        super().__init__()
+        self._scopes = ScopeResolver(memory, persona, conversation)
+        self._instructions = instructions
+        self._concatenate = concatenate
+        self._records = record
+        self._inline = flush == "inline"
+        self._name = name
+        self._transcripts = _Transcripts()
+        names = None if isinstance(tools, bool) else tuple(tools)
+        self.tools = memory_tools(memory, persona=persona, names=names, root=root) if tools else []
+
+    @property
+    def name(self) -> str:
+        """What tells it apart."""
+        return self._name
+
+    # -- the transcript
+
+    def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Record what came in, before any summariser sees it."""
+        if self._keeps(runtime):
+            self._record(self._scopes.conversation_of(runtime), state["messages"])
+
+    async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Record what came in, before any summariser sees it."""
+        if self._keeps(runtime):
+            await self._arecord(self._scopes.conversation_of(runtime), state["messages"])
+
+    def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Record what tools have answered."""
+        self.before_agent(state, runtime)
+
+    async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Record what tools have answered."""
+        await self.abefore_agent(state, runtime)
+
+    def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Record what the model said."""
+        self.before_agent(state, runtime)
+
+    async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Record what the model said."""
+        await self.abefore_agent(state, runtime)
+
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Count the turn: its reply is delivered."""
+        if self._keeps(runtime):
+            chat = self._scopes.conversation_of(runtime)
+            self._record(chat, state["messages"])
+            chat.turn_done()
+
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Count the turn: its reply is delivered."""
+        if self._keeps(runtime):
+            chat = self._scopes.conversation_of(runtime)
+            await self._arecord(chat, state["messages"])
+            await chat.aturn_done()
+
+    def _keeps(self, runtime: Runtime[Any]) -> bool:
+        """Say whether what is said in a run belongs to the conversation."""
+        return self._records and not is_sub_agent(runtime)
+
+    def _record(self, chat: Conversation, messages: Sequence[BaseMessage]) -> None:
+        if new := self._transcripts.new(chat, messages):
+            self._transcripts.add(chat, new, chat.append(all_to_memoranda(new), new_ids=True))
+
+    async def _arecord(self, chat: Conversation, messages: Sequence[BaseMessage]) -> None:
+        if new := self._transcripts.new(chat, messages):
+            self._transcripts.add(chat, new, await chat.aappend(all_to_memoranda(new), new_ids=True))
+
+    # -- the prompt
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Show the model what is remembered, and note what it does not see any more."""
+        chat = self._scopes.conversation_of(request.runtime)
+        if self._keeps(request.runtime):
+            self._record(chat, request.messages)
+            chat.out_of_sight(self._transcripts.ids(chat, request.messages))
+            if self._inline and self._transcripts.is_rewritten(chat, request.messages):
+                chat.flush()
+        return handler(self._shown(request, chat.prompt(_newest_said(request.messages))))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Show the model what is remembered, and note what it does not see any more."""
+        chat = self._scopes.conversation_of(request.runtime)
+        if self._keeps(request.runtime):
+            await self._arecord(chat, request.messages)
+            await chat.aout_of_sight(self._transcripts.ids(chat, request.messages))
+            if self._inline and self._transcripts.is_rewritten(chat, request.messages):
+                await chat.aflush()
+        return await handler(self._shown(request, await chat.aprompt(_newest_said(request.messages))))
+
+    def _shown(self, request: ModelRequest[Any], prompt: Prompt) -> ModelRequest[Any]:
+        """Return the request with the parts of the prompt where they belong."""
+        # The state's messages are the conversation here, a summary of them included.
+        prompt = replace(prompt, summary="", instructions=prompt.instructions if self._instructions else "")
+        place = _last_human(request.messages)
+        ahead, behind = (prompt.ahead, prompt.behind) if place is not None else ((*prompt.ahead, *prompt.behind), ())
+        shown = request
+        if ahead:
+            system = request.system_message or SystemMessage(content=[] if not self._concatenate else "")
+            shown = shown.override(system_message=self._with(system, ahead))
+        if behind and place is not None:
+            # Behind what the user said last: a tool's results must follow their calls at once.
+            messages = list(request.messages)
+            messages[place] = self._with(messages[place], behind)
+            shown = shown.override(messages=messages)
+        return shown
+
+    def _with(self, message: Any, parts: Sequence[str]) -> Any:
+        """Return a copy of a message with texts behind its content."""
+        content = message.content
+        if self._concatenate:
+            return message.model_copy(update={"content": "\n\n".join(filter(None, [str(message.text), *parts]))})
+        given = [{"type": "text", "text": content}] if isinstance(content, str) and content else list(content)
+        return message.model_copy(update={"content": [*given, *({"type": "text", "text": part} for part in parts)]})
+
+
+@dataclass(slots=True)
+class _Transcript:
+    """What is known of a conversation's messages in the store."""
+
+    ids: dict[str, str | None] = field(default_factory=dict)
+    """The ids that runs gave to messages, and those under which the store has them: a run without a checkpointer gives
+    new ones to what is said again."""
+    summaries: set[str | None] = field(default_factory=set)
+    """The summaries that were seen."""
+
+
+class _Transcripts:
+    """Which messages are in the store, so that a turn sends only what is new."""
+
+    def __init__(self) -> None:
+        self._by_conversation: OrderedDict[tuple[str, ...], _Transcript] = OrderedDict()
+        self._lock = Lock()
+
+    def new(self, chat: Conversation, messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+        """Return the messages that were said and may not be in the store yet."""
+        with self._lock:
+            known = self._of(chat).ids
+            return [message for message in said(messages) if message.id not in known]
+
+    def add(self, chat: Conversation, messages: Sequence[BaseMessage], stored: Sequence[Message]) -> None:
+        """Remember under which ids messages are stored."""
+        with self._lock:
+            known = self._of(chat).ids
+            known.update((given.id, kept.id) for given, kept in zip(messages, stored, strict=True) if given.id)
+
+    def ids(self, chat: Conversation, messages: Iterable[BaseMessage]) -> list[str]:
+        """Return the ids under which the store has messages."""
+        with self._lock:
+            known = self._of(chat).ids
+            return [id for message in messages if message.id and (id := known.get(message.id, message.id))]
+
+    def is_rewritten(self, chat: Conversation, messages: Iterable[BaseMessage]) -> bool:
+        """Say whether a summariser has put its words in place of messages since the last time."""
+        with self._lock:
+            seen, now = self._of(chat).summaries, {message.id for message in messages if is_summary(message)}
+            is_new = not now <= seen
+            seen |= now
+            return is_new
+
+    def _of(self, chat: Conversation) -> _Transcript:
+        scope = chat.scope
+        key = (scope.tenant, scope.persona, scope.author, chat.name)
+        transcript = self._by_conversation.setdefault(key, _Transcript())
+        self._by_conversation.move_to_end(key)
+        while len(self._by_conversation) > _AT_HAND:
+            self._by_conversation.popitem(last=False)
+        return transcript
+
+
+def _newest_said(messages: Sequence[BaseMessage]) -> str:
+    place = _last_human(messages)
+    return "" if place is None else str(messages[place].text)
+
+
+def _last_human(messages: Sequence[AnyMessage | BaseMessage]) -> int | None:
+    human = (i for i in range(len(messages) - 1, -1, -1) if messages[i].type == "human" and not is_summary(messages[i]))
+    return next(human, None)

@@ -1,0 +1,108 @@
+"""LangChain's summariser, made so that nothing is lost: flushed, summarised whole, tool calls kept together."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+from langchain.agents.middleware.summarization import SummarizationMiddleware
+from langchain.agents.middleware.types import AgentState
+from langchain.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
+from langgraph.runtime import Runtime
+
+from langchain_memoranda.messages import all_to_memoranda, said
+from langchain_memoranda.scopes import Memory, NameOf, ScopeResolver, is_sub_agent
+from langchain_memoranda.streams import TRANSFORMERS
+
+
+class FlushingSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
+    """Summarises as LangChain does, and saves what the messages hold of lasting value before they are replaced.
+
+    Unlike the stock class it reads every message it replaces, the summary before among them (there is no limit of 4,000
+    tokens unless one is given), and never leaves the result of a tool without its call.
+
+    Args:
+        model: Writes the summaries.
+        memory: Whose memory it is; see `langchain_memoranda.scopes`.
+        persona: The persona where the run names none; of an engine only.
+        conversation: The conversation's name, or a function from the run's `Runtime` to it.
+        flush: `inline` saves at once, which costs the turn a call of the engine's model; `job` leaves it to the
+            engine's worker.
+        name: Tells two of them apart; "SummarizationMiddleware" takes the place of an agent's own.
+        **options: As the stock class takes them: `trigger`, `keep`, `summary_prompt`, ...
+    """
+
+    transformers: ClassVar[Sequence[Any]] = TRANSFORMERS  # type: ignore[misc]
+
+    def __init__(
+        self,
+        model: str | BaseChatModel,
+        memory: Memory,
+        *,
+        persona: str = "main",
+        conversation: NameOf | None = None,
+        flush: Literal["inline", "job"] = "inline",
+        name: str = "FlushingSummarizationMiddleware",
+        **options: Any,
+    ) -> None:
+        super().__init__(model, **{"trim_tokens_to_summarize": None, **options})
+        self._scopes = ScopeResolver(memory, persona, conversation)
+        self._inline = flush == "inline"
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """What tells it apart."""
+        return self._name
+
+    def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Summarise when it is time, and flush what is replaced."""
+        before = list(state["messages"])
+        update = _whole(before, super().before_model(state, runtime))
+        if update is not None and not is_sub_agent(runtime):
+            chat = self._scopes.conversation_of(runtime)
+            spoken = said(before)
+            stored = chat.append(all_to_memoranda(spoken), new_ids=True)
+            chat.pending(_gone(spoken, stored, update))
+            if self._inline:
+                chat.flush()
+        return update
+
+    async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Summarise when it is time, and flush what is replaced."""
+        before = list(state["messages"])
+        update = _whole(before, await super().abefore_model(state, runtime))
+        if update is not None and not is_sub_agent(runtime):
+            chat = self._scopes.conversation_of(runtime)
+            spoken = said(before)
+            stored = await chat.aappend(all_to_memoranda(spoken), new_ids=True)
+            await chat.apending(_gone(spoken, stored, update))
+            if self._inline:
+                await chat.aflush()
+        return update
+
+
+def _whole(before: Sequence[AnyMessage], update: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return an update that keeps the calls of the results it keeps, and what was said since; None if that is all."""
+    if update is None:
+        return None
+    messages = update["messages"]
+    kept = {message.id for message in messages}
+    first = next((place for place, message in enumerate(before) if message.id in kept), len(before))
+    asked = {
+        call["id"]: place
+        for place, message in enumerate(before)
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    }
+    start, place = first, len(before)
+    while place > start:  # what is taken in may be a result itself
+        place -= 1
+        if isinstance(message := before[place], ToolMessage):
+            start = min(start, asked.get(message.tool_call_id, start))
+    head = len(messages) - (len(before) - first)
+    return {**update, "messages": [*messages[:head], *before[start:first], *messages[head:]]} if start else None
+
+
+def _gone(before: Sequence[BaseMessage], stored: Sequence[Any], update: dict[str, Any]) -> list[Any]:
+    kept = {message.id for message in update["messages"]}
+    return [row for message, row in zip(before, stored, strict=True) if message.id not in kept]

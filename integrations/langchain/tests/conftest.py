@@ -1,0 +1,89 @@
+"""What the tests of the LangChain adapters share: each runs on every database, in one of the two modes."""
+
+import asyncio
+import json
+import re
+from typing import Any
+from zlib import crc32
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
+
+from memoranda.testing import ScriptedModel
+
+
+def pytest_configure(config):
+    """Register the markers of suites that come with `langchain_tests` and are not run here."""
+    for name in ("benchmark", "vcr"):
+        config.addinivalue_line("markers", f"{name}: of langchain_tests")
+
+
+class ScriptedChat(BaseChatModel):
+    """Answer from a list: texts, messages, errors, or functions of what is shown; the last answer stays."""
+
+    answers: list[Any] = Field(default_factory=list)
+    seen: list[list[BaseMessage]] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
+        self.seen.append(list(messages))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        answer = answer(messages) if callable(answer) else answer
+        if isinstance(answer, Exception):
+            raise answer
+        message = AIMessage(answer) if isinstance(answer, str) else answer.model_copy(update={"id": None})
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+@pytest.fixture
+def mode(request, backend):
+    """The half of the API that this test takes on this database: both halves are in turn."""
+    number = crc32(request.node.originalname.encode()) + ("sqlite-memory", "sqlite-file", "postgres").index(
+        backend.name
+    )
+    return ("sync", "async")[number % 2]
+
+
+@pytest.fixture
+def call(mode):
+    """Call a runnable's verb in this test's mode, each time on an event loop of its own."""
+
+    def call_(runnable, *args, verb="invoke", **options):
+        if mode == "sync":
+            return getattr(runnable, verb)(*args, **options)
+        return asyncio.run(getattr(runnable, f"a{verb}")(*args, **options))
+
+    return call_
+
+
+def facts_of(messages):
+    """Answer a flush with every fact that its messages hold."""
+    said = "\n".join(message["content"] for message in messages)
+    found = dict.fromkeys(re.findall(r"The code of station \d+ is \w+", said))
+    return json.dumps([{"content": f"{fact}."} for fact in found])
+
+
+@pytest.fixture
+def remembering(make_engine):
+    """An engine whose jobs wait for `drain`, and the model it asks: it saves the codes of stations."""
+
+    def make(**options):
+        model = ScriptedModel([facts_of] * 50)
+        return make_engine(**{"model": model, "background": "external", **options}).handle, model
+
+    return make
+
+
+@pytest.fixture
+def chat_model():
+    """A chat model that says what the test wrote down."""
+    return lambda *answers, **options: ScriptedChat(answers=list(answers), **options)

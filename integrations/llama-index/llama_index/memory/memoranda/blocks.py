@@ -1,0 +1,116 @@
+"""Memory blocks, for those who keep LlamaIndex's own `Memory`.
+
+One block serves any number of sessions: what it shows is asked of the session's own conversation each time. A block
+never fails a turn; where the store cannot be reached it is empty, and a warning is logged.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.memory.memory import BaseMemoryBlock
+from pydantic import ConfigDict, Field
+
+from llama_index.memory.memoranda.messages import to_memoranda
+from memoranda import fencing, tokens
+from memoranda.errors import MemorandaError
+from memoranda.message_forms import digest
+from memoranda.persona import Persona
+
+_log = logging.getLogger("memoranda.llama_index")
+_SESSION = "session_id"
+_ALONE = "llama-index"  # the conversation of a block that nobody names a session to
+
+
+class _PersonaBlock(BaseMemoryBlock[str]):
+    """Asks a persona; subclasses say for what."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    persona: Persona = Field(exclude=True, repr=False)
+    """Whose memory is shown."""
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        try:
+            return await self._text(messages or [], block_kwargs.get(_SESSION) or _ALONE)
+        except MemorandaError as error:
+            _log.warning("a turn goes on without the block %s: %s", self.name, error)
+            return ""
+
+    async def _text(self, messages: Sequence[ChatMessage], session: str) -> str:
+        raise NotImplementedError
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        return None
+
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """Return the text without its last lines, which matter least; None when nothing would be left."""
+        if not content:
+            return None
+        head, *body, tail = content.split("\n") if content.count("\n") > 1 else [content, content]
+        while body and tokens.count(content) - tokens.count("\n".join([head, *body, tail])) < tokens_to_truncate:
+            body.pop()
+        return "\n".join([head, *body, tail]) if len(body) > 1 else None
+
+
+class MemoryBlock(_PersonaBlock):
+    """What is known of the user and the most valuable memories, frozen for each session.
+
+    What leaves the history is kept in the persona's conversation of that session, once, and memories are extracted from
+    it in the background.
+    """
+
+    name: str = "memory"
+    priority: int = 0
+
+    async def _text(self, messages: Sequence[ChatMessage], session: str) -> str:
+        prompt = await self.persona.conversation(session).aprompt("")
+        return "\n\n".join(part for part in (prompt.system, prompt.user_model) if part)
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        by_session: dict[str, list[ChatMessage]] = {}
+        for message in messages:
+            kwargs = dict(message.additional_kwargs)
+            session = kwargs.pop(_SESSION, None) or _ALONE
+            by_session.setdefault(session, []).append(message.model_copy(update={"additional_kwargs": kwargs}))
+        try:
+            for session, said in by_session.items():
+                chat = self.persona.conversation(session)
+                await chat.apending(await chat.aappend(_known(said)))
+        except MemorandaError as error:
+            _log.warning("messages that left the history were not kept: %s", error)
+
+
+class RecallBlock(_PersonaBlock):
+    """What the newest user message brings up, within the floor: made for `InsertMethod.USER`."""
+
+    name: str = "recall"
+    priority: int = 1
+    accept_short_term_memory: bool = False
+    limit: int | None = None
+    """How many hits at most; the preset's own number when left out."""
+
+    async def _text(self, messages: Sequence[ChatMessage], session: str) -> str:
+        said = next((m.content for m in reversed(messages) if m.role == MessageRole.USER and m.content), None)
+        if not said:
+            return ""
+        found = await self.persona.arecall(said, limit=self.limit)
+        lines = "\n".join(f"- {hit}" for hit in found if not _reads_like_an_order(hit))
+        if not lines:
+            return ""
+        nonce = fencing.steady_nonce("recall", lines)
+        return fencing.without_braces(fencing.fence("recall", lines, nonce=nonce))
+
+
+def _reads_like_an_order(hit: Any) -> bool:
+    return bool(getattr(getattr(hit, "memory", None), "suspicions", ()))
+
+
+def _known(messages: Sequence[ChatMessage]) -> list[Any]:
+    """Return messages under ids made of the batch and the place in it: a batch that comes again is the same one."""
+    said = [to_memoranda(message) for message in messages]
+    batch = sha256("".join(map(digest, said)).encode()).hexdigest()[:32]
+    return [replace(message, id=f"block-{batch}-{place}") for place, message in enumerate(said)]

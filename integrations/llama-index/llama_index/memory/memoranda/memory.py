@@ -1,0 +1,434 @@
+"""The drop-in `memory=` of agents, workflows and chat engines: every message kept, a window shown, nothing lost."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import Any, Literal, Self, TypeGuard
+from uuid import uuid4
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
+from llama_index.core.memory.types import BaseMemory
+from llama_index.core.utils import get_tokenizer
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator
+
+from llama_index.memory.memoranda.attachment import default_persona, described, restored
+from llama_index.memory.memoranda.messages import all_from_memoranda, from_memoranda, new_to_memoranda, to_memoranda
+from memoranda import message_forms, tokens, windowing
+from memoranda.conversations import Conversation
+from memoranda.errors import MemorandaError
+from memoranda.messages import Message, Prompt
+from memoranda.persona import Persona
+from memoranda.policies import CompactionPolicy
+from memoranda.prompts.material import unfenced
+from memoranda.reports import Compacted, Flushed
+
+_log = logging.getLogger("memoranda.llama_index")
+_FENCE = "<memoranda-"
+_COUNTED = 20_000  # messages whose tokens are kept at hand
+
+
+class MemorandaMemory(BaseMemory):
+    """Long-term memory of an agent or a chat engine, in place of `Memory` or `ChatMemoryBuffer`.
+
+    Every message is stored at once, in order and whole. A model is shown what is remembered, frozen for the
+    conversation so that a provider's cache keeps it, the summary, and the newest messages that fit. When the messages
+    outgrow `token_limit * chat_history_token_ratio`, the oldest are looked through for what is worth remembering and
+    then summed up; a model that fails costs neither the turn nor a message.
+
+    Nothing but a handle is kept here: another object of the same persona and session is the same memory, in threads,
+    event loops and processes alike.
+
+    Args:
+        persona: Whose memory it is, such as `engine.persona("main", user="ana")`.
+        session_id: The conversation's name; a new one when left out.
+        token_limit: Tokens of everything `get` returns.
+        chat_history_token_ratio: The share of it from which on messages are summed up.
+        insert_method: Where what is remembered goes: `system`, a system message of its own in front; `user`, on the
+            first user message that is shown, and what is fresh on the newest; `merged`, into one system message with
+            the conversation's own; `none`, for those who put `snapshot()` into a system prompt.
+        tokenizer_fn: Counts tokens, by default as LlamaIndex does.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    persona: Persona = Field(exclude=True, repr=False)
+    session_id: str = Field(default_factory=lambda: str(uuid4()))
+    token_limit: int = Field(default=30_000, ge=1)
+    chat_history_token_ratio: float = Field(default=0.7, gt=0, le=1)
+    insert_method: Literal["system", "user", "merged", "none"] = "system"
+    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True, repr=False)
+
+    _lock: Any = PrivateAttr(default_factory=Lock)
+    _compacting: Any = PrivateAttr(default_factory=Lock)
+    _retry_at: int = PrivateAttr(default=0)
+    _counts: OrderedDict[int, int] = PrivateAttr(default_factory=OrderedDict)
+    _turn: tuple[Any, str] = PrivateAttr(default=(None, ""))
+
+    @field_validator("insert_method", mode="before")
+    @classmethod
+    def _plain_method(cls, value: Any) -> Any:
+        return getattr(value, "value", value)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the class name."""
+        return "MemorandaMemory"
+
+    @classmethod
+    def from_defaults(
+        cls,
+        persona: Persona | None = None,
+        session_id: str | None = None,
+        chat_history: list[ChatMessage] | None = None,
+        token_limit: int | None = None,
+        tokenizer_fn: Callable[[str], Sequence[Any]] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Return a memory; arguments of the stock classes that have no meaning here are ignored.
+
+        Args:
+            persona: Whose memory; when left out that of the engine attached as `default`, see `attach`.
+            session_id: The conversation's name; a new one when left out.
+            chat_history: What the conversation is to hold.
+            token_limit: Tokens of everything `get` returns.
+            tokenizer_fn: Counts tokens.
+            **options: `chat_history_token_ratio` and `insert_method`.
+        """
+        given = {"session_id": session_id, "token_limit": token_limit, "tokenizer_fn": tokenizer_fn}
+        given |= {name: options.get(name) for name in ("chat_history_token_ratio", "insert_method")}
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        memory = cls(persona=persona if persona is not None else default_persona(), **chosen)
+        if chat_history:
+            memory.set(chat_history)
+        return memory
+
+    @property
+    def conversation(self) -> Conversation:
+        """The engine's own handle: messages with their positions, `remove`, `compact`, `record` and the rest."""
+        return self.persona.conversation(self.session_id)
+
+    # -- out
+
+    def get(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:
+        """Return what a model is to be shown: what is remembered, and the newest messages that fit."""
+        chat = self.conversation
+        stored = chat.window(self._asked_tokens)
+        text, key, cached = self._topic(input, stored)
+        prompt = self._with_turn(chat.prompt("" if cached else text), key, cached)
+        return self._shown(prompt, stored, text, kwargs)
+
+    async def aget(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:
+        """Async twin of `get`."""
+        chat = self.conversation
+        stored = await chat.awindow(self._asked_tokens)
+        text, key, cached = self._topic(input, stored)
+        prompt = self._with_turn(await chat.aprompt("" if cached else text), key, cached)
+        return self._shown(prompt, stored, text, kwargs)
+
+    def get_all(self) -> list[ChatMessage]:
+        """Return every message of the conversation, also those that a summary speaks for."""
+        return all_from_memoranda(self.conversation.messages())
+
+    async def aget_all(self) -> list[ChatMessage]:
+        """Async twin of `get_all`."""
+        return all_from_memoranda(await self.conversation.amessages())
+
+    def snapshot(self) -> str:
+        """Return the frozen block, to be put into a system prompt where `insert_method` is `none`."""
+        return self.conversation.system_block()
+
+    async def asnapshot(self) -> str:
+        """Async twin of `snapshot`."""
+        return await self.conversation.asystem_block()
+
+    # -- in
+
+    def put(self, message: ChatMessage) -> None:
+        """Store a message."""
+        self.put_messages([message])
+
+    async def aput(self, message: ChatMessage) -> None:
+        """Async twin of `put`."""
+        await self.aput_messages([message])
+
+    def put_messages(self, messages: list[ChatMessage]) -> None:
+        """Store messages in one transaction; then count the turn, and sum up what has outgrown the window."""
+        chat = self.conversation
+        stored = chat.append(new_to_memoranda(messages))
+        try:
+            if _ends_turn(stored):
+                chat.turn_done()
+            if stored and self._begins(chat.size()):
+                try:
+                    self._note(chat.compact(self._policy()), chat.size())
+                finally:
+                    self._compacting.release()
+        except MemorandaError as error:
+            _told(error)
+
+    async def aput_messages(self, messages: list[ChatMessage]) -> None:
+        """Async twin of `put_messages`."""
+        chat = self.conversation
+        stored = await chat.aappend(new_to_memoranda(messages))
+        try:
+            if _ends_turn(stored):
+                await chat.aturn_done()
+            if stored and self._begins(await chat.asize()):
+                try:
+                    self._note(await chat.acompact(self._policy()), await chat.asize())
+                finally:
+                    self._compacting.release()
+        except MemorandaError as error:
+            _told(error)
+
+    def set(self, messages: list[ChatMessage]) -> None:
+        """Make these the messages: what agrees with the beginning stays, and so does all that was remembered."""
+        chat = self.conversation
+        chat.reconcile(_reconcilable(messages, chat.messages()))
+
+    async def aset(self, messages: list[ChatMessage]) -> None:
+        """Async twin of `set`."""
+        chat = self.conversation
+        await chat.areconcile(_reconcilable(messages, await chat.amessages()))
+
+    def reset(self) -> None:
+        """Remove the messages, the summary and the frozen block; what was remembered stays."""
+        self.conversation.clear()
+        self._retry_at = 0
+
+    async def areset(self) -> None:
+        """Async twin of `reset`."""
+        await self.conversation.aclear()
+        self._retry_at = 0
+
+    # -- saving
+
+    def flush(self) -> Flushed:
+        """Extract memories from everything that was said and not looked through yet, with one call of the model."""
+        chat = self.conversation
+        chat.pending(chat.messages())
+        return chat.flush()
+
+    async def aflush(self) -> Flushed:
+        """Async twin of `flush`."""
+        chat = self.conversation
+        await chat.apending(await chat.amessages())
+        return await chat.aflush()
+
+    def end_session(self) -> bool:
+        """Leave the same to the engine's background worker; True when there was something."""
+        chat = self.conversation
+        chat.pending(chat.messages())
+        return chat.end_session()
+
+    async def aend_session(self) -> bool:
+        """Async twin of `end_session`."""
+        chat = self.conversation
+        await chat.apending(await chat.amessages())
+        return await chat.aend_session()
+
+    # -- across processes
+
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+        """Return what it takes to find this memory again: names and options, no message and no secret."""
+        return {**super().to_dict(**kwargs), **described(self.persona)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
+        """Return the memory that was described.
+
+        Raises:
+            ConfigurationError: no engine is attached under its name; see `attach`.
+        """
+        options = {name: value for name, value in {**data, **kwargs}.items() if name not in _NAMES}
+        return cls(persona=options.pop("persona", None) or restored(data), **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled as a handle."""
+        return type(self).from_dict, (self.to_dict(),)
+
+    def __deepcopy__(self, memo: Any = None) -> Self:
+        """Return another handle of the same memory."""
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields})
+
+    # -- the window
+
+    @property
+    def _asked_tokens(self) -> int:
+        # By the engine's estimate, which counts up to a third more tokens than a tokenizer.
+        return self.token_limit * 3 // 2
+
+    def _topic(self, input: str | ChatMessage | None, stored: Sequence[Message]) -> tuple[str, Any, bool]:
+        """Return what the turn is about, what tells the turn apart, and whether its recall is at hand."""
+        newest = next((message for message in reversed(stored) if message.role == "user"), None)
+        said = input.content or "" if isinstance(input, ChatMessage) else input
+        text = said if said else newest.text if newest else ""
+        key = (text, newest.position if newest else 0)
+        with self._lock:
+            return text, key, self._turn[0] == key
+
+    def _with_turn(self, prompt: Prompt, key: Any, cached: bool) -> Prompt:
+        with self._lock:
+            if cached and self._turn[0] == key:
+                return replace(prompt, turn=self._turn[1])
+            self._turn = (key, prompt.turn)
+            return prompt
+
+    def _shown(
+        self, prompt: Prompt, stored: Sequence[Message], text: str, options: dict[str, Any]
+    ) -> list[ChatMessage]:
+        late = prompt.user_model if self._is_late else ""
+        stable = _joined([prompt.system, prompt.summary, "" if late else prompt.user_model])
+        fresh = _joined([late, prompt.turn])
+        if self.insert_method == "none":
+            stable = fresh = ""
+        taken = options.get("initial_token_count") or 0
+        room = self.token_limit - taken - self._count(stable) - self._count(fresh)
+        counted = [replace(message, tokens=self._tokens(message)) for message in stored]
+        window = windowing.window(counted, max(1, room))
+        shown = all_from_memoranda(window)
+        if fresh:
+            said = next((message.text for message in reversed(window) if message.role == "user"), None)
+            shown = _on_newest(shown, fresh, said == text)
+        if not stable:
+            return shown
+        match self.insert_method:
+            case "user":
+                return _on_first(shown, stable)
+            case "merged":
+                return _merged(shown, stable)
+        return [_system([TextBlock(text=stable)]), *shown]
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether what is known of the user goes to the end of the messages."""
+        return self.insert_method == "user" or self.persona._context.policies.prompt.user_model == "tail"
+
+    def _count(self, text: str) -> int:
+        return len(self.tokenizer_fn(text)) if text else 0
+
+    def _tokens(self, message: Message) -> int:
+        """Return the tokens of a stored message, which never changes: counted once."""
+        position = message.position or 0
+        with self._lock:
+            found = self._counts.get(position)
+        if found is None:
+            found = tokens.of_message(message, self._count)
+            with self._lock:
+                self._counts[position] = found
+                while len(self._counts) > _COUNTED:
+                    self._counts.popitem(last=False)
+        return found
+
+    # -- folding
+
+    @property
+    def _budget(self) -> int:
+        return int(self.token_limit * self.chat_history_token_ratio)
+
+    def _policy(self) -> CompactionPolicy:
+        policy = self.persona._context.policies.compaction
+        return replace(policy, keep_tokens=min(policy.keep_tokens, self._budget // 2))
+
+    def _begins(self, size: int) -> bool:
+        """Say whether messages are to be folded now; then nobody else begins until the lock is given back."""
+        return size > max(self._budget, self._retry_at) and self._compacting.acquire(blocking=False)
+
+    def _note(self, done: Compacted, size: int) -> None:
+        # A model that failed is not asked again before a tenth more was said.
+        self._retry_at = size + self._budget // 10 if done.problem else 0
+
+
+_NAMES = ("class_name", "engine", "scope")
+
+
+def _told(error: MemorandaError) -> None:
+    _log.warning("the messages are stored; what comes after failed: %s", error)
+
+
+def _ends_turn(stored: Sequence[Message]) -> bool:
+    return bool(stored) and stored[-1].role == "assistant" and not stored[-1].tool_calls
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def _system(blocks: list[Any]) -> ChatMessage:
+    return ChatMessage(role=MessageRole.SYSTEM, blocks=blocks)
+
+
+def _user(text: str) -> ChatMessage:
+    return ChatMessage(role=MessageRole.USER, blocks=[TextBlock(text=text)])
+
+
+def _on_first(shown: list[ChatMessage], text: str) -> list[ChatMessage]:
+    """Return messages with a text in front of the first one of the user's."""
+    place = next((i for i, message in enumerate(shown) if message.role == MessageRole.USER), None)
+    if place is None:
+        return [*shown, _user(text)]
+    shown[place].blocks = [TextBlock(text=text), *shown[place].blocks]
+    return shown
+
+
+def _on_newest(shown: list[ChatMessage], text: str, is_stored: bool) -> list[ChatMessage]:
+    """Return messages with a text behind the user's newest, or at the end where the newest is still to come."""
+    place = next((i for i in reversed(range(len(shown))) if shown[i].role == MessageRole.USER), None)
+    if place is None or not is_stored:
+        return [*shown, _user(text)]
+    shown[place].blocks = [*shown[place].blocks, TextBlock(text=text)]
+    return shown
+
+
+def _merged(shown: list[ChatMessage], text: str) -> list[ChatMessage]:
+    """Return messages with one system message: the conversation's own, then a text."""
+    own = [block for message in shown if message.role == MessageRole.SYSTEM for block in message.blocks]
+    others = [message for message in shown if message.role != MessageRole.SYSTEM]
+    return [_system([*own, TextBlock(text=text)]), *others]
+
+
+# -- a history that is set
+
+
+def _reconcilable(messages: Sequence[ChatMessage], stored: Sequence[Message]) -> list[Message]:
+    """Return a history as what follows the folded messages: as it is stored where it says the same.
+
+    What `get` has put in is no part of it. Where it begins with the folded messages, they are left where they are.
+    """
+    given = [message for message in map(_own_words, messages) if message is not None]
+    said = []
+    for place, message in enumerate(given):
+        there = stored[place] if place < len(stored) else None
+        said.append(there if there is not None and from_memoranda(there) == message else to_memoranda(message))
+    folded = max((place + 1 for place, message in enumerate(stored) if message.folded), default=0)
+    begins = len(said) >= folded and all(
+        message_forms.digest(one) == message_forms.digest(other)
+        for one, other in zip(said[:folded], stored[:folded], strict=True)
+    )
+    if begins:
+        return said[folded:]
+    kept = [message for message in stored if not message.folded]
+    fresh = []
+    for place, message in enumerate(given):
+        there = kept[place] if place < len(kept) else None
+        fresh.append(there if there is not None and from_memoranda(there) == message else to_memoranda(message))
+    return fresh
+
+
+def _own_words(message: ChatMessage) -> ChatMessage | None:
+    """Return a message without the blocks that `get` has put into it; None where nothing is left."""
+    if message.role not in (MessageRole.SYSTEM, MessageRole.USER) or not any(map(_is_fenced, message.blocks)):
+        return message
+    blocks: list[Any] = []
+    for block in message.blocks:
+        if not _is_fenced(block):
+            blocks.append(block)
+        elif left := unfenced(block.text).strip():
+            blocks.append(TextBlock(text=left))
+    return message.model_copy(update={"blocks": blocks}) if blocks else None
+
+
+def _is_fenced(block: object) -> TypeGuard[TextBlock]:
+    return isinstance(block, TextBlock) and _FENCE in block.text

@@ -1,0 +1,285 @@
+"""LlamaIndex's messages as Memoranda keeps them, and back.
+
+What LlamaIndex itself would store of a message travels along as its payload, so that nothing is lost on the way back;
+the neutral fields beside it are what another framework reads.
+"""
+
+import base64
+import datetime as dates
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID, uuid4
+
+from llama_index.core.base.llms import types
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
+from pydantic import BaseModel
+
+from memoranda.messages import Message, Role, ToolCall
+
+_log = logging.getLogger("memoranda.llama_index")
+
+CODEC = "llama-index"
+"""The name under which payloads of this form are stored."""
+
+_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "chatbot": "assistant",
+    "model": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+_PLAIN = (str, int, float, bool, bytes, Decimal, UUID, dates.date, dates.time, dates.timedelta, type(None))
+_MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
+"""What a block of media is called in the neutral form, by its `block_type`."""
+_DATA = ("image", "audio", "video", "data")  # where a block of media keeps its bytes, as base64
+_TYPES = ("image_mimetype", "format", "video_mimetype", "document_mimetype")
+_CALLS = ("tool_use", "tool_call", "function_call", "invalid_tool_call")  # parts that repeat `tool_calls`
+# Of 0.14.0 neither is known: tool calls are among `additional_kwargs` there.
+_THINKING = getattr(types, "ThinkingBlock", None)
+_TOOL_CALL = getattr(types, "ToolCallBlock", None)
+
+
+def to_memoranda(message: ChatMessage) -> Message:
+    """Return a message as Memoranda keeps it; it has no id, so that it is known by what it says."""
+    kwargs = message.additional_kwargs
+    blocks = [_dumped(block) for block in message.blocks]
+    return Message(
+        role=_ROLES[message.role.value],
+        content=_content(blocks),
+        name=_text(kwargs.get("name")),
+        tool_calls=_calls(blocks, kwargs.get("tool_calls")),
+        tool_call_id=_text(kwargs.get("tool_call_id")),
+        codec=CODEC,
+        payload={
+            "role": message.role.value,
+            # Images among them are blocks by now, and would be read as blocks once more.
+            "additional_kwargs": {name: _storable(value) for name, value in kwargs.items() if name != "images"},
+            "blocks": blocks,
+        },
+    )
+
+
+def new_to_memoranda(messages: Iterable[ChatMessage]) -> list[Message]:
+    """Return messages each under an id of its own: the same words said twice are two messages."""
+    return [replace(to_memoranda(message), id=f"{CODEC}-{uuid4().hex}") for message in messages]
+
+
+def from_memoranda(message: Message) -> ChatMessage:
+    """Return a message as LlamaIndex has it: as it was, where LlamaIndex wrote it, else put together anew."""
+    if message.codec == CODEC and isinstance(message.payload, Mapping):
+        return ChatMessage.model_validate(message.payload)
+    kwargs: dict[str, Any] = {}
+    if message.tool_call_id is not None:
+        kwargs["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        kwargs["name"] = message.name
+    if isinstance(message.content, str):
+        blocks: list[Any] = [TextBlock(text=message.content)] if message.content or not message.tool_calls else []
+    else:
+        blocks = [block for part in message.content for block in _blocks(part)]
+    if _TOOL_CALL is not None:
+        blocks += [
+            _TOOL_CALL(tool_call_id=call.id, tool_name=call.name, tool_kwargs=_given(call.arguments))
+            for call in message.tool_calls
+        ]
+    elif message.tool_calls:
+        kwargs["tool_calls"] = [_openai_call(call) for call in message.tool_calls]
+    return ChatMessage(role=MessageRole(message.role), blocks=blocks, additional_kwargs=kwargs)
+
+
+def all_to_memoranda(messages: Iterable[ChatMessage]) -> list[Message]:
+    """Return messages as Memoranda keeps them."""
+    return [to_memoranda(message) for message in messages]
+
+
+def all_from_memoranda(messages: Iterable[Message]) -> list[ChatMessage]:
+    """Return messages as LlamaIndex has them, each a new object."""
+    return [from_memoranda(message) for message in messages]
+
+
+# -- into the store
+
+
+def _content(blocks: list[dict[str, Any]]) -> str | tuple[Mapping[str, Any], ...]:
+    parts = [part for block in blocks for part in _parts(block)]
+    if not parts:
+        return ""
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return str(parts[0]["text"])
+    return tuple(parts)
+
+
+def _parts(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Give what another framework reads of a block; what cites, or is to be cited, is read as what it holds."""
+    kind = block["block_type"]
+    if kind == "text":
+        yield {"type": "text", "text": block["text"]}
+    elif kind == "thinking":
+        yield {"type": "reasoning", "reasoning": block.get("content") or ""}
+    elif kind == "citable":
+        for inner in block["content"]:
+            yield from _parts(inner)
+    elif kind == "citation":
+        yield from _parts(block["cited_content"])
+    elif kind in _MEDIA:
+        yield _medium(_MEDIA[kind], block)
+
+
+def _medium(kind: str, block: Mapping[str, Any]) -> Mapping[str, Any]:
+    data = next((block[name] for name in _DATA if block.get(name)), None)
+    named = next((block[name] for name in _TYPES if block.get(name)), None)
+    part: dict[str, Any] = {"type": kind}
+    if data is not None:
+        part["base64"] = data
+    elif place := block.get("url") or block.get("path"):
+        part["url"] = str(place)
+    if named:
+        part["mime_type"] = named if "/" in named else f"{kind}/{named}"
+    return part
+
+
+def _calls(blocks: list[dict[str, Any]], others: Any) -> tuple[ToolCall, ...]:
+    """Return the calls among the blocks; where there are none, those that a provider's class has put beside them."""
+    calls = [
+        ToolCall(
+            id=block.get("tool_call_id") or "", name=block["tool_name"], arguments=_arguments(block["tool_kwargs"])
+        )
+        for block in blocks
+        if block["block_type"] == "tool_call"
+    ]
+    return tuple(calls) or tuple(call for other in _listed(others) if (call := _call(other)) is not None)
+
+
+def _call(call: Any) -> ToolCall | None:
+    said = _storable(call)
+    if not isinstance(said, Mapping):
+        return None
+    inner = said.get("function")
+    function = inner if isinstance(inner, Mapping) else said
+    arguments: Any = next((function[name] for name in ("arguments", "args", "input") if name in function), {})
+    return ToolCall(
+        id=_text(said.get("id")) or "",
+        name=_text(function.get("name")) or "",
+        arguments=_arguments(arguments),
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _arguments(arguments: Any) -> Mapping[str, Any] | str:
+    if isinstance(arguments, Mapping):
+        return arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=repr)
+    try:
+        read = json.loads(text) if text else {}
+    except ValueError:
+        return text
+    return read if isinstance(read, dict) else text
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _dumped(block: BaseModel) -> dict[str, Any]:
+    """Return a block as it is stored: media as base64 text."""
+    stored: dict[str, Any] = {}
+    for name in type(block).model_fields:
+        value = getattr(block, name)
+        if name in _DATA and value is not None:
+            value = value if isinstance(value, bytes | str) else base64.b64encode(value.read())
+            value = value.decode("ascii") if isinstance(value, bytes) else value
+        elif isinstance(value, list) and all(isinstance(item, types.BaseContentBlock) for item in value):
+            value = [_dumped(item) for item in value]
+        elif isinstance(value, types.BaseContentBlock):
+            value = _dumped(value)
+        if value is not None:
+            stored[name] = _storable(value)
+    return stored
+
+
+def _storable(value: Any) -> Any:
+    """Return a value with whatever no store could give back, such as a provider's own class, in a plain form."""
+    if isinstance(value, Enum):
+        return _storable(value.value)
+    if isinstance(value, Mapping):
+        return {str(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_storable(item) for item in value]
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, BaseModel):
+        return {name: _storable(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, PurePath) or type(value).__module__.startswith("pydantic"):
+        return str(value)
+    for form in ("to_dict", "model_dump"):
+        try:
+            return _storable(getattr(value, form)())
+        except Exception:
+            continue
+    _log.warning("a value of the class %s in a message is kept as its repr", type(value).__name__)
+    return repr(value)
+
+
+# -- out of the store
+
+
+def _blocks(part: Mapping[str, Any]) -> Iterator[Any]:
+    kind = part.get("type")
+    if isinstance(part.get("text"), str):
+        yield TextBlock(text=part["text"])
+    elif kind in ("reasoning", "thinking"):
+        said = part.get("reasoning", part.get("thinking")) or ""
+        if _THINKING is not None:
+            beside = {key: part[key] for key in ("signature", "extras") if key in part}
+            yield _THINKING(content=said, additional_information=beside)
+    elif isinstance(kind, str) and (made := _read_medium(kind, part)) is not None:
+        yield made
+    elif kind not in _CALLS:
+        yield TextBlock(text=json.dumps(_storable(part), default=repr))
+
+
+def _read_medium(kind: str, part: Mapping[str, Any]) -> Any:
+    """Return media in the neutral form, or in that of OpenAI."""
+    inner = part.get(kind)
+    source: Mapping[str, Any] = inner if isinstance(inner, Mapping) else part
+    url = source.get("url") or (inner if isinstance(inner, str) else None)
+    data = source.get("base64") or source.get("data") or source.get("file_data")
+    named = source.get("mime_type") or source.get("format")
+    if isinstance(url, str) and url.startswith("data:") and ";base64," in url:
+        named, data = url[5:].split(";base64,", 1)
+        url = None
+    if not isinstance(data, str) and not isinstance(url, str):
+        return None
+    where: dict[str, Any] = {"url": url} if url else {}
+    content = data.encode("ascii", "replace") if isinstance(data, str) and not url else None
+    match kind:
+        case "image" | "image_url" | "input_image":
+            return types.ImageBlock(image=content, image_mimetype=named, **where)
+        case "audio" | "input_audio":
+            return types.AudioBlock(audio=content, format=named, **where)
+        case "video":
+            return types.VideoBlock(video=content, video_mimetype=named, **where)
+        case "file" | "document" | "input_file":
+            return types.DocumentBlock(data=content, document_mimetype=named, title=source.get("filename"), **where)
+    return None
+
+
+def _given(arguments: Mapping[str, Any] | str) -> dict[str, Any] | str:
+    return arguments if isinstance(arguments, str) else dict(arguments)
+
+
+def _openai_call(call: ToolCall) -> dict[str, Any]:
+    said = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, default=repr)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": said}}
