@@ -512,3 +512,19 @@ def test_a_planned_correction_keeps_its_window_when_the_successor_is_erased(engi
     engine.erase(persona="main", memory=new.id)
     left = me.memories.get(old.id).memory
     assert (left.status, left.valid_to, left.superseded_by) == ("active", change, None)
+
+
+def test_what_was_left_to_be_done_in_a_users_conversations_goes_with_the_user(make_engine):
+    engine = make_engine(background="external")
+    for user in ("ana", "ben"):
+        conversation = engine.persona("main", tenant="acme", user=user).conversation("secret plans")
+        conversation.append([{"role": "user", "content": SAID, "id": "1"}])
+        conversation.pending(["1"])
+        assert conversation.end_session()
+    assert len(engine.jobs()) == 2
+    engine.erase(tenant="acme", user="ana")
+
+    def left(conn, tables):
+        return conn.scalars(select(tables.jobs.c.payload).where(tables.jobs.c.kind == "flush")).all()
+
+    assert [payload["user"] for payload in unwrap(engine)._database.read(left)] == ["ben"]

@@ -87,8 +87,9 @@ class Upkeep(EngineParts):
         """Move the store to the embedder this engine was opened with, while recall goes on with the old one.
 
         The new vectors are written beside the old; when every memory has one, reads switch at once. A run that is
-        interrupted goes on where it was. Engines that were opened before go on with the old vectors until they are
-        opened anew; `prune` deletes these. What they write meanwhile gets its new vectors by `backfill`.
+        interrupted goes on where it was. Engines that were opened before go on with the old vectors, and say
+        `degraded`, until they are opened anew; `prune` deletes these. What they write meanwhile gets its new vectors by
+        `backfill`.
 
         Args:
             prune: Whether to delete the old vectors at the end.
