@@ -94,7 +94,8 @@ def user_model(dimensions: Sequence[Dimension]) -> str:
 
 def summary(text: str) -> str:
     """Return the block of what is left of folded messages; empty when nothing is."""
-    return _fenced("summary", f"{SUMMARY}\n{text}") if text.strip() else ""
+    lines = [WITHHELD if suspicions(line) else line for line in text.splitlines()]
+    return _fenced("summary", "\n".join([SUMMARY, *lines])) if text.strip() else ""
 
 
 # -- lines

@@ -3,8 +3,9 @@
 Pure. Messages are kept as they are given; their index terms are made of the text without its secrets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from memoranda import message_forms, tokens
 from memoranda.drafts import Setting, hidden
@@ -32,6 +33,8 @@ class MessageDraft:
     content_terms: str
     length: int
     """The number of indexed terms."""
+    said_in: Mapping[str, Any]
+    """What narrows the scope it is said in; see `Scope.narrowing`."""
 
 
 def draft(message: Message, setting: Setting, index: int | None = None) -> MessageDraft:
@@ -54,6 +57,7 @@ def draft(message: Message, setting: Setting, index: int | None = None) -> Messa
         cells=join_terms([author_cell(scope.tenant, scope.persona, scope.author)]) if searched else "",
         content_terms=terms,
         length=len(terms.split()),
+        said_in=scope.narrowing,
     )
 
 

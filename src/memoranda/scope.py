@@ -3,14 +3,16 @@
 `db/queries/visibility.py` turns a scope into the one SQL predicate; nothing else decides what a scope may see.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
 from memoranda.errors import InvalidInput
 
 _USER_TENANT = "user:"
+_NARROWING = ("project", "space", "agent", "thread", "people")
 _NAME_LIMIT = 200  # and 400 bytes, which keep an index entry of several names under the limit of either database
 
 
@@ -88,6 +90,21 @@ class Scope:
     def author(self) -> str:
         """What a row written in this scope carries as its author; empty without a user."""
         return self.user or ""
+
+    @property
+    def narrowing(self) -> dict[str, Any]:
+        """What narrows it inside persona and user, as JSON: the axes that are not left out."""
+        values = {axis: getattr(self, axis) for axis in _NARROWING}
+        return {
+            axis: list(value) if isinstance(value, tuple) else value
+            for axis, value in values.items()
+            if value is not None
+        }
+
+    def narrowed(self, axes: Mapping[str, Any]) -> "Scope":
+        """Return the same persona and user, narrowed by these axes and no others; see `narrowing`."""
+        narrowed: dict[str, Any] = {axis: axes.get(axis) for axis in _NARROWING}
+        return replace(self, **narrowed)
 
     @property
     def subjects(self) -> tuple[str, ...] | None:

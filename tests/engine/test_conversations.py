@@ -10,6 +10,8 @@ from memoranda.errors import InvalidInput, NotAllowed
 from memoranda.ids import new_id
 from memoranda.messages import Message, ToolCall
 from memoranda.pipelines import conversing
+from memoranda.policies import CompactionPolicy
+from memoranda.testing import ScriptedModel
 from memoranda.testing.twin import unwrap
 
 TURN = [
@@ -240,7 +242,7 @@ def test_archived_messages_are_kept_pending_and_out_of_the_window(me):
     chat.archive(chat.append("four"))
     assert texts(chat.window(1_000)) == ["Be brief.", "three"]
     assert texts(reconcile(chat, ["three", "five"])) == ["three", "five"]
-    assert texts(chat.messages()) == ["Be brief.", "one", "two", "three", "four", "five"]
+    assert texts(chat.messages()) == ["one", "two", "three", "four", "five"]
 
 
 def test_removed_messages_are_gone(me):
@@ -346,3 +348,26 @@ def test_a_known_id_in_a_batch_says_that_ids_are_kept(me):
     stored = chat.append(_anew("Yes.", "No."), new_ids=True)
     more = chat.append([stored[1], *_anew("Yes.", "No.")], new_ids=True)
     assert [message.position for message in more] == [2, 3, 4]
+
+
+def test_setting_a_history_again_after_a_compaction_changes_nothing(make_engine):
+    model = ScriptedModel(['{"memories": []}', "They talked."])
+    conversation = make_engine(model=model).persona("main").conversation("thread-1")
+    said = [{"role": role, "content": f"{role} {n}"} for n in range(5) for role in ("user", "assistant")]
+    conversation.append([{"role": "system", "content": "Be brief."}, *said])
+    assert conversation.compact(CompactionPolicy(keep_tokens=30)).folded
+    stands = conversation.messages(folded=False)
+    assert stands[0].role == "system" and 1 < len(stands) < 11
+    again = [{"role": message.role, "content": message.content} for message in stands]
+    for history in (stands, again):
+        assert conversation.reconcile(history) == stands
+    assert conversation.record().folded == 11 - len(stands)
+    assert conversation.reconcile(again[1:]) == stands[1:], "an old system message may go by itself"
+
+
+def test_a_message_takes_the_id_it_is_set_with(me):
+    conversation = me.conversation("thread-1")
+    conversation.append(["One.", {"role": "assistant", "content": "Two."}])
+    conversation.reconcile([{"role": "user", "content": "One.", "id": "a"}, {"role": "assistant", "content": "Two."}])
+    conversation.append([{"role": "user", "content": "One.", "id": "a"}])
+    assert [(message.id, message.position) for message in conversation.messages()] == [("a", 1), (None, 2)]

@@ -372,3 +372,57 @@ def test_eight_that_see_the_same_at_once_mark_each_message_once(make_engine):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: chat.out_of_sight(["h"]), range(8)))
     assert {pending.messages for pending in found} == {7} and not chat.messages()[-1].pending
+
+
+def test_what_was_said_in_a_project_and_outside_of_it_is_extracted_apart(make_engine):
+    """Or a word said in private would be shared with the members of the project that the next job is of."""
+    answers = ({"content": "Apollo starts in May.", "message": 1}, {"content": "Gout.", "message": 2})
+    model = ScriptedModel([reply(answer) for answer in answers])
+    engine = make_engine(model=model, background="external", preset="ledger")
+    ana, ben = (engine.persona("main", tenant="acme", user=user) for user in ("ana", "ben"))
+    for persona in (ana, ben):
+        persona.projects.add_member("apollo", persona.scope.user)
+    for me, said, id in ((ana.scoped(project="apollo"), "Apollo starts in May.", "1"), (ana, "I have gout.", "2")):
+        chat = me.conversation("thread-1")
+        chat.append([{"role": "user", "content": said, "id": id}])
+        chat.pending([id])
+        chat.end_session()
+    assert engine.drain() == 0
+    first, second = model.calls
+    assert "gout" not in first.text and "I have gout." in second.text
+    found = {memory.content: (memory.project, memory.audience) for memory in ana.memories.list()}
+    assert found == {"Apollo starts in May.": ("apollo", "project"), "Gout.": ("", "private")}
+    assert [memory.content for memory in ben.memories.list()] == ["Apollo starts in May."]
+
+
+def test_a_compaction_leaves_what_was_said_in_another_scope_to_a_job(opened):
+    _, me, chat, model = opened(reply(FALCON), "They plan Falcon.", reply(DRY_RUN))
+    me.scoped(space="lab").conversation("thread-1").append([{"role": "user", "content": "In the lab.", "id": "9"}])
+    chat.append("What is next?")
+    done = chat.compact(CompactionPolicy(keep_tokens=0))
+    assert (done.folded, done.flushed.messages, chat.pending().messages, chat.pending().job) == (4, 3, 1, True)
+    assert chat.flush().messages == 1 and "In the lab." in model.calls[2].text
+    assert "We release Falcon" not in model.calls[2].text
+
+
+def test_policies_that_only_a_persona_has_are_not_replaced_by_the_engine_s(make_engine, caplog):
+    model = ScriptedModel([reply(FALCON)])
+    engine = make_engine(model=model, background="external", job_policy=JobPolicy(delay_seconds=0))
+    chat = engine.persona("main", preset=Policies(limit=3)).conversation("thread-1")
+    chat.append([{"role": "user", "content": "We release Falcon.", "id": "1"}])
+    chat.pending(["1"])
+    chat.end_session()
+    engine.drain()
+    [job] = engine.jobs()
+    assert not model.calls and job.status == "failed" and "policies of its own" in job.error
+    assert chat.pending().messages == 1 and chat.flush().written == 1
+
+
+@pytest.mark.parametrize("before", range(270, 300, 3))
+def test_an_excerpt_holds_no_half_of_a_secret(opened, before):
+    _, me, chat, _ = opened(reply({"content": "There is a key.", "message": 1}), talk=["x " * (before // 2) + KEY])
+    chat.pending([1])
+    chat.flush()
+    [memory] = me.memories.list()
+    [source] = me.memories.get(memory.id).sources
+    assert "sk-" not in source.excerpt

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from memoranda.db.columns import CLUSTERED, axis, one_of, scope, searched
-from memoranda.db.types import Metadata, UTCDateTime
+from memoranda.db.types import Json, Metadata, UTCDateTime
 
 if TYPE_CHECKING:
     from memoranda.db.dialects.base import Dialect
@@ -85,6 +85,7 @@ def declare(dialect: "Dialect", meta: MetaData) -> ConversationTables:
         axis("codec"),  # whose form the payload has; empty for none
         Column("payload", Text),
         Column("tokens", Integer, nullable=False),
+        Column("said_in", Json, nullable=False),  # the axes of the scope it was said in, for what is taken from it
         Column("folded_at", UTCDateTime),
         Column("pending_at", UTCDateTime),  # when it left a model's sight, until what it says was extracted
         Column("created_at", UTCDateTime, nullable=False),

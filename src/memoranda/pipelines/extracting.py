@@ -7,6 +7,7 @@ whoever flushes is in the middle of a conversation. Only a database that fails i
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from memoranda import message_forms
@@ -16,13 +17,13 @@ from memoranda.db.queries.folding import Line, Slice
 from memoranda.db.queries.jobs import Claim
 from memoranda.drafts import Setting, check, draft, hidden
 from memoranda.effects import Steps, complete, compute, read, wake, write
-from memoranda.errors import InvalidInput, ModelUnavailable
+from memoranda.errors import ConfigurationError, InvalidInput, ModelUnavailable
 from memoranda.fencing import new_nonce
 from memoranda.messages import Message
 from memoranda.models.checked import CheckedModel
 from memoranda.moments import day_of
 from memoranda.pipelines.context import Context, opened, vectors_of
-from memoranda.policies import CompactionPolicy
+from memoranda.policies import CompactionPolicy, Policies
 from memoranda.presets import PRESETS, resolve
 from memoranda.prompts import flush as flush_prompt
 from memoranda.prompts.answers import Proposal
@@ -37,7 +38,6 @@ TAKEN = "Somebody else was first: the messages were looked through, or cleared, 
 CHARACTERS_PER_TOKEN = 4
 _LONGEST = 2_000  # characters of a memory: a statement, not a report
 _EXCERPT = 300
-_AXES = ("user", "project", "space", "agent", "thread", "people")
 
 
 # -- the verbs
@@ -97,10 +97,10 @@ def flush(context: Context, name: str) -> Steps[Flushed]:
         done = yield from told(slice, extract(context, name, slice, context.policies.compaction, context.model))
     else:
         done = failed("flush", slice, NO_MODEL)
+    # What failed, what was said in another scope, and what one call could not read.
     payload = job_payload(context, name)
-    if done.problem is not None and payload is not None:
-        yield from write(folding.flush_later, context.scope, name, payload)
-        yield from wake(passing=True)  # never at once: a call that failed is not tried again in line
+    if payload is not None and (yield from write(folding.flush_later, context.scope, name, payload)):
+        yield from wake(passing=done.problem is not None)  # a call that failed is not tried again in line
     return done
 
 
@@ -141,11 +141,12 @@ def told(slice: Slice, steps: Steps[Flushed]) -> Steps[Flushed]:
 def extract(
     context: Context, name: str, slice: Slice, policy: CompactionPolicy, model: CheckedModel, job: Claim | None = None
 ) -> Steps[Flushed]:
-    """Ask a model once what is worth saving of a slice, and save it.
+    """Ask a model once what is worth saving of a slice, and save it in the scope it was said in.
 
     Raises:
         ModelUnavailable: it gave no answer, or none that can be read.
     """
+    context = where_said(context, slice)
     setting = context.writing()
     spoken = [line for line in slice.lines if line.role in ("user", "assistant")]
     said = yield from compute(readable, context, spoken)
@@ -266,7 +267,8 @@ def _fields(
             "session": name,
             "channel": channel,
             "actor": "memory",
-            "excerpt": cut(unfenced(line.text).strip(), _EXCERPT) if line is not None else "",
+            # Without secrets first: half of one would not be known for what it is.
+            "excerpt": cut(hidden(unfenced(line.text), context.policies).strip(), _EXCERPT) if line else "",
         },
     }
     if proposal.type is not None:
@@ -297,23 +299,41 @@ def _subject(scope: Scope) -> str | None:
 
 
 def job_payload(context: Context, name: str) -> dict[str, Any] | None:
-    """Return what a job needs to work in a conversation as the scope that asks; None where nobody does jobs."""
+    """Return what a job needs to work in a conversation for the user who asks; None where nobody does jobs.
+
+    What narrows the scope is not in it: every message has that of its own.
+    """
     if not context.leaves_jobs:
         return None
-    preset = next((known for known, policies in PRESETS.items() if policies == context.policies), "")
-    return {
-        "conversation": name,
-        "preset": preset,
-        **{axis: getattr(context.scope, axis) for axis in _AXES if getattr(context.scope, axis) is not None},
-    }
+    return {"conversation": name, "user": context.scope.user, "policies": _named_policies(context.policies)}
 
 
 def of_job(context: Context, job: Claim) -> Context:
-    """Return the context of the scope that left a job; policies without a name are the engine's."""
-    axes = {axis: job.payload[axis] for axis in _AXES if axis in job.payload}
-    scope = Scope(tenant=job.tenant, persona=job.persona, **axes)
-    preset = job.payload.get("preset")
-    return replace(context, scope=scope, policies=resolve(preset) if preset else context.policies)
+    """Return the context of the user who left a job.
+
+    Raises:
+        ConfigurationError: it was left under policies that are neither a preset nor this engine's.
+    """
+    scope, named = Scope(tenant=job.tenant, persona=job.persona, user=job.payload["user"]), job.payload["policies"]
+    if named in PRESETS:
+        return replace(context, scope=scope, policies=resolve(named))
+    if named != _named_policies(context.policies):
+        raise ConfigurationError(
+            "This was left by a persona with policies of its own, which this engine does not know: open the engine "
+            "with them, or call `flush` and `review` on the conversation."
+        )
+    return replace(context, scope=scope)
+
+
+def where_said(context: Context, slice: Slice) -> Context:
+    """Return the context of the scope that a slice was said in."""
+    return replace(context, scope=context.scope.narrowed(slice.said_in))
+
+
+def _named_policies(policies: Policies) -> str:
+    """Return the name of the preset that policies are, else what tells them apart from others."""
+    preset = next((name for name, known in PRESETS.items() if known == policies), None)
+    return preset or sha256(repr(policies).encode()).hexdigest()
 
 
 def _named(messages: Sequence[Message | str | int] | None) -> tuple[list[int], list[str]]:

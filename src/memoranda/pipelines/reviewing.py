@@ -41,7 +41,7 @@ def review(context: Context, name: str) -> Steps[Reviewed]:
     if not context.model.configured:
         return _failed(slice, extracting.NO_MODEL)
     try:
-        return (yield from _review(context, setting, name, slice, said))
+        return (yield from _review(context, name, slice, said))
     except ModelUnavailable as error:
         return _failed(slice, str(error))
 
@@ -58,7 +58,7 @@ def review_job(context: Context, job: Claim) -> Steps[int]:
     if slice is None:
         yield from write(jobs.finish, job)
         return 0
-    done = yield from _review(context, setting, name, slice, said, job)
+    done = yield from _review(context, name, slice, said, job)
     return done.memories + done.dimensions
 
 
@@ -76,8 +76,10 @@ def _newest(context: Context, setting: Setting, name: str) -> Steps[tuple[Slice 
 
 
 def _review(
-    context: Context, setting: Setting, name: str, slice: Slice, said: Sequence[Said], job: Claim | None = None
+    context: Context, name: str, slice: Slice, said: Sequence[Said], job: Claim | None = None
 ) -> Steps[Reviewed]:
+    context = extracting.where_said(context, slice)
+    setting = context.writing()
     policy, top = context.policies.review, context.policies.prompt.memories
     known = yield from read(extractions.known, setting, name, slice.lines[0].created_at, top)
     messages = prompt.build_messages(

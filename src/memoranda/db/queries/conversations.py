@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, literal_column, select, update
 
 from memoranda.db.queries import snapshots
 from memoranda.db.schema import Tables
@@ -98,15 +98,30 @@ def _records(
         # Each by an index alone: the rows themselves are long.
         return select(func.count()).select_from(m).where(*said, *conditions).scalar_subquery().label(name)
 
+    unfolded = m.c.folded_at.is_(None)
     counts = (
         count("messages"),
-        count("folded", m.c.position <= c.c.folded_to),
+        count("open", m.c.position > c.c.folded_to, unfolded),
+        # Written out, for a partial index serves no parameter.
+        count("systems", m.c.role == literal_column("'system'"), m.c.position <= c.c.folded_to, unfolded),
         count("pending", m.c.pending_at.is_not(None)),
     )
     columns = (c.c.name, c.c.user_turns, c.c.summary, c.c.created_at, c.c.updated_at)
     chosen = select(*columns, *counts).where(*own, c.c.last_position > 0)
     newest = chosen.order_by(c.c.updated_at.desc(), c.c.id.desc()).limit(limit)
-    return [ConversationRecord(**row._mapping) for row in conn.execute(newest)]
+    return [
+        ConversationRecord(
+            name=row.name,
+            messages=row.messages,
+            folded=row.messages - row.open - row.systems,
+            pending=row.pending,
+            user_turns=row.user_turns,
+            summary=row.summary,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+        for row in conn.execute(newest)
+    ]
 
 
 def _own(c: Table, scope: Scope, name: str | None = None) -> Sequence[ColumnElement[bool]]:

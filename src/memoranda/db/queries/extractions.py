@@ -108,12 +108,13 @@ def known(conn: Connection, tables: Tables, setting: Setting, name: str, since: 
 
 
 def reviewable(conn: Connection, tables: Tables, setting: Setting, name: str) -> Slice | None:
-    """Return the newest messages that no review has read; None where there are none."""
+    """Return the newest messages that no review has read, of those said in the scope of the last; None for none."""
     row = conversations.found(conn, tables, setting.scope, name)
     if row is None:
         return None
     per_turn = setting.policies.review.messages_per_turn
-    lines = folding.newest_lines(conn, tables, row, per_turn, _reviewed_to(conn, tables, row))
+    newest = folding.newest_lines(conn, tables, row, per_turn, _reviewed_to(conn, tables, row))
+    lines = [line for line in newest if line.said_in == newest[-1].said_in]
     return Slice(conversation_id=row.id, lines=tuple(lines)) if lines else None
 
 

@@ -4,7 +4,7 @@ A plan is read once, and what was done after it is stored only if the conversati
 two who fold the same messages one changes nothing.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -34,12 +34,16 @@ class Line:
     role: Role
     text: str = field(repr=False)
     tokens: int
+    said_in: Mapping[str, Any] = field(repr=False, hash=False)
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Messages of one conversation, in their order."""
+    """Messages of one conversation, in their order.
+
+    A slice that is extracted from was said in one scope: what is learned in a project is not stored in another.
+    """
 
     conversation_id: UUID
     lines: tuple[Line, ...]
@@ -54,10 +58,15 @@ class Slice:
         """The position of the last."""
         return self.lines[-1].position
 
+    @property
+    def said_in(self) -> Mapping[str, Any]:
+        """What narrows the scope that the first was said in; see `Scope.narrowing`."""
+        return self.lines[0].said_in
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be folded, and what of it nothing was extracted from yet."""
+    """What is to be folded, and what of it is extracted from first: what was said in another scope is left to a job."""
 
     whole: Slice
     fresh: Slice | None
@@ -86,7 +95,7 @@ def plan(conn: Connection, tables: Tables, scope: Scope, name: str, policy: Comp
         return None
     lines = _lines(conn, tables, row, turns[0].position, turns[count - 1].position)
     seen = extracted(conn, tables, row, "flush")
-    fresh = tuple(line for line in lines if not _within(line.position, seen))
+    fresh = _of_one_scope([line for line in lines if not _within(line.position, seen)])
     return Plan(
         whole=Slice(conversation_id=row.id, lines=lines),
         fresh=Slice(conversation_id=row.id, lines=fresh) if fresh else None,
@@ -151,15 +160,18 @@ def fold(
 
 
 def pending(conn: Connection, tables: Tables, scope: Scope, name: str, max_tokens: int) -> Slice | None:
-    """Return the oldest pending messages, as many as one call of a model reads; None where there are none."""
+    """Return the oldest pending messages that were said in one scope, as many as one call of a model reads, or None."""
     row = conversations.found(conn, tables, scope, name)
     if row is None:
         return None
     m = tables.messages
-    waiting = select(m.c.position, m.c.tokens).where(*of_conversation(m, row), m.c.pending_at.is_not(None))
+    waiting = select(m.c.position, m.c.tokens, m.c.said_in).where(*of_conversation(m, row), m.c.pending_at.is_not(None))
     chosen: list[int] = []
-    spent = 0
+    spent, said_in = 0, None
     for one in conn.execute(waiting.order_by(m.c.position)):
+        if chosen and one.said_in != said_in:
+            continue
+        said_in = one.said_in
         if chosen and spent + one.tokens > max_tokens:
             break
         chosen.append(one.position)
@@ -315,6 +327,11 @@ def newest_lines(conn: Connection, tables: Tables, row: Row[Any], per_turn: int,
     return [Line(**found._mapping) for found in reversed(conn.execute(newest).all())]
 
 
+def _of_one_scope(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Return those that were said in the scope of the first."""
+    return tuple(line for line in lines if line.said_in == lines[0].said_in)
+
+
 def _lines(conn: Connection, tables: Tables, row: Row[Any], first: int, last: int) -> tuple[Line, ...]:
     m = tables.messages
     mine = (*of_conversation(m, row), m.c.position.between(first, last), m.c.role != "system")
@@ -324,7 +341,7 @@ def _lines(conn: Connection, tables: Tables, row: Row[Any], first: int, last: in
 
 def _columns(tables: Tables) -> Sequence[Any]:
     m = tables.messages
-    return (m.c.id, m.c.position, m.c.role, m.c.content.label("text"), m.c.tokens, m.c.created_at)
+    return (m.c.id, m.c.position, m.c.role, m.c.content.label("text"), m.c.tokens, m.c.said_in, m.c.created_at)
 
 
 def _mark(conn: Connection, tables: Tables, row: Row[Any], positions: Sequence[int], now: datetime) -> None:

@@ -201,24 +201,36 @@ def reconcile(
 ) -> list[Message]:
     """Make the messages that are not folded these: the beginning that agrees stays, the rest is deleted and added.
 
-    A message whose id a folded one has is there already.
+    System messages that are older than what is folded may be left out of it and stay out. A message whose id a folded
+    one has is there already; one that agrees takes the id it is given now.
     """
     conversation = conversations.locked(conn, tables, scope, name, now)
     m = tables.messages
-    own = _open(tables, conversation)
-    there = conn.execute(select(m.c.position, m.c.key, m.c.digest).where(*own).order_by(m.c.position)).all()
-    same = 0
-    for row, draft in zip(there, drafts, strict=False):
-        if row.digest != draft.digest or (row.key != draft.key and None not in (row.key, draft.key)):
-            break
-        same += 1
-    if same < len(there):
-        conn.execute(delete(m).where(*own, m.c.position >= there[same].position))
-    rest = drafts[same:]
-    taken = _by_key(conn, tables, conversation, rest)
+    unfolded = (*of_conversation(m, conversation), m.c.folded_at.is_(None))
+    there = conn.execute(select(m.c.position, m.c.key, m.c.digest).where(*unfolded).order_by(m.c.position)).all()
+    agreed: list[tuple[Any, MessageDraft]] = []
+    gone: list[int] = []
+    for row in there:
+        draft = drafts[len(agreed)] if len(agreed) < len(drafts) else None
+        parted = gone and gone[-1] > conversation.folded_to
+        if draft is not None and not parted and _agree(row, draft):
+            agreed.append((row, draft))
+        else:
+            gone.append(row.position)
+    for part in _parts(gone):
+        conn.execute(delete(m).where(*unfolded, m.c.position.in_(part)))
+    taken = _by_key(conn, tables, conversation, drafts)
+    for known, draft in agreed:
+        if known.key is None and draft.key is not None and draft.key not in taken:
+            conn.execute(update(m).where(*unfolded, m.c.position == known.position).values(key=draft.key))
+    rest = drafts[len(agreed) :]
     fresh = {draft.key or place: draft for place, draft in reversed(list(enumerate(rest))) if draft.key not in taken}
     _add(conn, tables, conversation, list(reversed(fresh.values())), now)
-    return newest(conn, tables, conversation, None, after=conversation.folded_to, folded=False)
+    return newest(conn, tables, conversation, None, folded=False)
+
+
+def _agree(row: Any, draft: MessageDraft) -> bool:
+    return bool(row.digest == draft.digest and (row.key == draft.key or None in (row.key, draft.key)))
 
 
 def remove(
@@ -367,6 +379,7 @@ def _row(draft: MessageDraft, conversation: Row[Any], position: int, now: dateti
         "codec": clean(draft.message.codec),
         "payload": draft.payload,
         "tokens": draft.tokens,
+        "said_in": draft.said_in,
         "folded_at": None,
         "pending_at": None,
         "created_at": now,

@@ -52,6 +52,7 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         axis("codec"),
         Column("payload", Text),
         number("tokens"),
+        Column("said_in", Json, nullable=False),
         Column("folded_at", UTCDateTime),
         Column("pending_at", UTCDateTime),
         Column("created_at", UTCDateTime, nullable=False),
