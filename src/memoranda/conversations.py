@@ -4,8 +4,8 @@ import builtins
 from collections.abc import Collection, Iterable, Sequence
 
 from memoranda.effects import Runner
-from memoranda.message_forms import Said
 from memoranda.messages import ConversationRecord, Message, Prompt
+from memoranda.messages.forms import Said
 from memoranda.pipelines import compacting, conversing, extracting, prompting, reviewing, searching
 from memoranda.pipelines.context import Context
 from memoranda.policies import CompactionPolicy

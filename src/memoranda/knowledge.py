@@ -15,7 +15,7 @@ from memoranda.reports import Ingested
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from memoranda.document_drafts import DocumentFields
+    from memoranda.documents.drafts import DocumentFields
 
 Path: TypeAlias = str | PathLike[str]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from memoranda import MemoryEngine
-from memoranda.chunking import normalise
+from memoranda.documents.chunking import normalise
 from memoranda.embedders.hash_words import HashWords
 from memoranda.errors import InvalidInput, NotAllowed, NotTheAuthor, UnreadableDocument
 from memoranda.policies import ChunkingPolicy, Policies

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete, select
 
 from memoranda import MemoryEngine
-from memoranda.chunking import normalise
+from memoranda.documents.chunking import normalise
 from memoranda.effects import Embed, Runner, Transact
 from memoranda.embedders.hash_words import HashWords
 from memoranda.errors import ConfigurationError

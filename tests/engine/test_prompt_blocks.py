@@ -185,7 +185,8 @@ def test_the_instructions_hold_the_routing_table_and_are_the_same_for_all(engine
         for preset in ("standard", "journal", "statements")
     }
     assert texts == {guidance.TEXT}
-    assert "| lasting facts about the user" in guidance.TEXT and "Do not wait" in guidance.TEXT
+    assert "| stable facts about the user, preferences" in guidance.TEXT and "Do not wait" in guidance.TEXT
+    assert "feedback and goals | `user_model_write` |" in guidance.TEXT
 
 
 def test_a_conversation_that_nobody_has_begun_has_a_prompt_and_no_messages(me):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.chunking import SEPARATOR, Chunk, normalise, rebuild, split
+from memoranda.documents.chunking import SEPARATOR, Chunk, normalise, rebuild, split
 from memoranda.errors import ConfigurationError
 from memoranda.policies import ChunkingPolicy
 

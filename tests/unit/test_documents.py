@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.chunking import normalise, split
 from memoranda.documents import read_document, walk
+from memoranda.documents.chunking import normalise, split
+from memoranda.documents.html_text import read_html
 from memoranda.errors import ExtraMissing, InvalidInput, UnreadableDocument
-from memoranda.html_text import read_html
 from memoranda.testing.pdfs import pdf
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.folds import Turn, fold_end, limits
 from memoranda.messages import Role
+from memoranda.messages.folds import Turn, fold_end, limits
 
 
 @st.composite

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda import message_drafts, message_forms
 from memoranda.drafts import Setting
 from memoranda.errors import InvalidInput
 from memoranda.messages import Message, ToolCall
+from memoranda.messages import drafts as message_drafts
+from memoranda.messages import forms as message_forms
 from memoranda.presets import resolve
 from memoranda.scope import Scope
 from memoranda.text import Tokenizer

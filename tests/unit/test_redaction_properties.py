@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda import assigned_secrets, redaction
+from memoranda import redaction
+from memoranda.redaction import assigned as assigned_secrets
 from memoranda.redaction import redact, redact_value
 
 BODY = "A1b2C3d4E5f6G7h8J9k0" * 3

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.messages import Message, ToolCall
-from memoranda.windowing import suffices, window
+from memoranda.messages.windowing import suffices, window
 
 
 def said(role, tokens=10, calls=(), answers=None, position=None):

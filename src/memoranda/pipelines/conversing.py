@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memoranda import message_forms
 from memoranda.db.queries import conversations
 from memoranda.db.queries import messages as rows
 from memoranda.effects import Steps, read, write
 from memoranda.errors import InvalidInput
-from memoranda.message_drafts import MessageDraft, draft
-from memoranda.message_forms import Said
 from memoranda.messages import ConversationRecord, Message
+from memoranda.messages import forms as message_forms
+from memoranda.messages.drafts import MessageDraft, draft
+from memoranda.messages.forms import Said
 from memoranda.pipelines import extracting
 from memoranda.pipelines.context import Context, opened
 from memoranda.reports import Cleared

@@ -10,7 +10,6 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from memoranda import message_forms
 from memoranda.db.queries import extractions, folding, jobs
 from memoranda.db.queries.extractions import Extraction, Proposed, Saved
 from memoranda.db.queries.folding import Line, Slice
@@ -20,6 +19,7 @@ from memoranda.effects import Steps, complete, compute, read, wake, write
 from memoranda.errors import ConfigurationError, InvalidInput, ModelUnavailable
 from memoranda.fencing import new_nonce
 from memoranda.messages import Message
+from memoranda.messages import forms as message_forms
 from memoranda.models.checked import CheckedModel
 from memoranda.moments import day_of
 from memoranda.pipelines.context import Context, opened, vectors_of

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from memoranda import document_drafts as drafts
 from memoranda import metadata as codec
 from memoranda.db.queries import knowledge
-from memoranda.document_drafts import DocumentFields, Part
-from memoranda.documents import READ, located, read_document, walk
+from memoranda.documents import READ, drafts, located, read_document, walk
+from memoranda.documents.drafts import DocumentFields, Part
 from memoranda.effects import Steps, compute, read, wake, write
 from memoranda.errors import ExtraMissing, InvalidInput, UnreadableDocument
 from memoranda.pipelines.context import Context, opened, vectors_of

@@ -6,7 +6,17 @@ all of them. The names of tools are those of `memoranda.tools`; it holds no brac
 
 VERSION = "guidance/1"
 
-TEXT = """\
+BELONGS = {
+    "user_model_write": "stable facts about the user, preferences, working patterns, feedback and goals",
+    "memory": "events, decisions, milestones and conversations worth recalling, each with its date",
+    "knowledge_ingest": "documents, such as specifications, manuals and articles",
+    "remember": "single statements about a person, an agent, a thread or everyone",
+}
+"""What belongs where, by the tool that writes it: the routing rule, which the tools' descriptions teach too."""
+
+_ROWS = "\n".join(f"| {kind} | `{tool}` |" for tool, kind in BELONGS.items() if tool != "remember")
+
+TEXT = f"""\
 ## Your memory
 
 You remember across conversations, through tools. Messages are folded away in time; what is saved stays.
@@ -15,9 +25,7 @@ Where each kind belongs:
 
 | what it is | where it goes |
 | --- | --- |
-| lasting facts about the user, preferences, ways of working, feedback, goals | `user_model_write` |
-| events: what happened, what was decided, milestones, a conversation worth recalling | `memory`, action `write` |
-| documents: specifications, manuals, articles | `knowledge_ingest` |
+{_ROWS}
 
 Save at once, in the turn in which you learn it:
 

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from memoranda import message_forms
 from memoranda.errors import InvalidInput, UnreadableDocument
 from memoranda.messages import Message
+from memoranda.messages import forms as message_forms
 from memoranda.text import clean
 from memoranda.transcripts import chatgpt, json_values, logs
 from memoranda.transcripts.json_values import Unreadable

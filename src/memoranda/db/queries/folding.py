@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Row, case, func, or_, select, update
 from memoranda.db.queries import conversations, jobs, messages, snapshots
 from memoranda.db.queries.conversations import of_conversation
 from memoranda.db.schema import Tables
-from memoranda.folds import Turn, fold_end, limits
 from memoranda.messages import Message, Role
+from memoranda.messages.folds import Turn, fold_end, limits
 from memoranda.policies import CompactionPolicy
 from memoranda.reports import Pending
 from memoranda.scope import Scope

@@ -17,7 +17,7 @@ from memoranda.db.queries.inserting import require_member
 from memoranda.db.queries.vectors import vector_row
 from memoranda.db.queries.visibility import visible
 from memoranda.db.schema import Tables
-from memoranda.document_drafts import ChunkDraft, DocumentDraft
+from memoranda.documents.drafts import ChunkDraft, DocumentDraft
 from memoranda.drafts import Owner, Setting, cells
 from memoranda.errors import NotTheAuthor
 from memoranda.ids import new_id

@@ -11,14 +11,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, literal_column, select, update
 
-from memoranda import windowing
 from memoranda.db.queries import conversations
 from memoranda.db.queries.conversations import of_conversation
 from memoranda.db.schema import Tables
 from memoranda.ids import new_id
-from memoranda.message_drafts import MessageDraft, overlap
-from memoranda.message_forms import stored
-from memoranda.messages import Message
+from memoranda.messages import Message, windowing
+from memoranda.messages.drafts import MessageDraft, overlap
+from memoranda.messages.forms import stored
 from memoranda.scope import Scope
 from memoranda.text import clean
 

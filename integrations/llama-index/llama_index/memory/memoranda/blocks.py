@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field
 from llama_index.memory.memoranda.messages import to_memoranda
 from memoranda import fencing, tokens
 from memoranda.errors import MemorandaError
-from memoranda.message_forms import digest
+from memoranda.messages.forms import digest
 from memoranda.persona import Persona
 
 _log = logging.getLogger("memoranda.llama_index")

@@ -24,7 +24,7 @@ def ingest_documents(
         documents: What a reader gives.
         collection: Names all documents of a source: those of it that are not among `documents` any more are deleted.
             Nothing is deleted when left out.
-        **fields: See `memoranda.document_drafts.DocumentFields`.
+        **fields: See `memoranda.documents.drafts.DocumentFields`.
 
     Returns:
         One answer a document.

@@ -15,10 +15,11 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
 from llama_index.memory.memoranda.attachment import default_persona, described, restored
 from llama_index.memory.memoranda.messages import all_from_memoranda, from_memoranda, new_to_memoranda, to_memoranda
-from memoranda import message_forms, tokens, windowing
+from memoranda import tokens
 from memoranda.conversations import Conversation
 from memoranda.errors import MemorandaError
-from memoranda.messages import Message, Prompt
+from memoranda.messages import Message, Prompt, windowing
+from memoranda.messages import forms as message_forms
 from memoranda.persona import Persona
 from memoranda.policies import CompactionPolicy
 from memoranda.prompts.material import unfenced

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
 
-from memoranda.characters import MARKS, SYLLABIC, UNSPACED, UNSPACED_CHARACTER, fold, normal
-from memoranda.compounds import ASCII_SCAN, SCAN, asked, indexed
 from memoranda.errors import ConfigurationError
-from memoranda.stop_words import STOP_CHARACTERS, STOP_PAIRS, STOP_WORDS
+from memoranda.text.characters import MARKS, SYLLABIC, UNSPACED, UNSPACED_CHARACTER, fold, normal
+from memoranda.text.compounds import ASCII_SCAN, SCAN, asked, indexed
+from memoranda.text.stop_words import STOP_CHARACTERS, STOP_PAIRS, STOP_WORDS
 
 TERMS_VERSION = 1
 """Recorded in a store when it is made; raised when the same text would give other terms."""

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memoranda import message_forms, tokens
+from memoranda import tokens
 from memoranda.drafts import Setting, hidden
 from memoranda.messages import Message
+from memoranda.messages import forms as message_forms
 from memoranda.scope import author_cell
 from memoranda.text import clean, join_terms
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from memoranda.assigned_secrets import (
+from memoranda.redaction.assigned import (
     CREDENTIAL,
     MARK,
     compiled,

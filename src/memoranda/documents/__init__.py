@@ -16,9 +16,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoranda.chunking import normalise
+from memoranda.documents.chunking import normalise
+from memoranda.documents.html_text import read_html
 from memoranda.errors import ExtraMissing, UnreadableDocument
-from memoranda.html_text import read_html
 
 if TYPE_CHECKING:
     import pypdf
@@ -52,7 +52,7 @@ class Document:
     source: str
     """Its path inside the root, with `/` between the folders; without a root its name."""
     text: str
-    """Normalised as `memoranda.chunking.normalise` does; Markdown for an HTML page."""
+    """Normalised as `memoranda.documents.chunking.normalise` does; Markdown for an HTML page."""
     media_type: str
     """`text/plain`, `text/markdown`, `text/html` or `application/pdf`."""
     metadata: Mapping[str, str | int] = field(default_factory=dict)

@@ -9,9 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from memoranda.characters import normal
 from memoranda.fencing import FLAGS
-from memoranda.phrases import QUOTES, exfiltrates, overrides
+from memoranda.suspicion.phrases import QUOTES, exfiltrates, overrides
+from memoranda.text.characters import normal
 
 _DEPTH = 3  # layers of encoding that are taken off
 

@@ -16,11 +16,11 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from memoranda import metadata as codec
-from memoranda.chunking import normalise, split
 from memoranda.documents import LARGEST_TEXT, Document
+from memoranda.documents.chunking import normalise, split
+from memoranda.documents.html_text import read_html
 from memoranda.drafts import Label, Owner, Setting, chunk_terms, embedded_chunk, hidden, owner_of, validated
 from memoranda.errors import InvalidInput
-from memoranda.html_text import read_html
 from memoranda.ids import new_id
 from memoranda.policies import Policies
 from memoranda.records import Audience

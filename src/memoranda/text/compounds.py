@@ -8,7 +8,7 @@ that are joined, as in `mother-daughter`, are asked for one by one too.
 import re
 from collections.abc import Iterator, Sequence
 
-from memoranda.characters import EMOJI, MARKS, UNSPACED
+from memoranda.text.characters import EMOJI, MARKS, UNSPACED
 
 
 def _scanner(letter: str, others: str = "") -> re.Pattern[str]:

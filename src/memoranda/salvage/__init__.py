@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memoranda.loose_json import LooseReader
+from memoranda.salvage.loose_json import LooseReader
 
 _THOUGHTS = r"(?:think|thinking|thoughts?|reasoning|reflection|scratchpad)"
 # What matters on the way to JSON: thinking aloud, in the tags of several families of models, code fences, brackets.

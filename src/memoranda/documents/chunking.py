@@ -24,9 +24,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from memoranda.characters import UNSPACED
 from memoranda.policies import ChunkingPolicy
 from memoranda.text import clean
+from memoranda.text.characters import UNSPACED
 
 SEPARATOR = 2
 """Characters of white space that a body may hold beyond its size, so that a paragraph takes its blank line along."""
