@@ -84,7 +84,9 @@ class Persona:
         """Return the handle of a conversation; nothing is read or stored yet.
 
         Args:
-            name: What it is called, such as the id of a thread; a conversation of another user's is another one.
+            name: What it is called, such as the id of a thread. A conversation of another user's is another one; a
+                narrower scope, and everybody who asks without a user, speaks in the same. What is taken from a message
+                is stored in the scope it was said in.
 
         Raises:
             InvalidInput: the name is empty or too long.

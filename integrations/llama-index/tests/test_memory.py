@@ -205,6 +205,16 @@ def test_a_history_that_is_set_keeps_what_agrees_and_what_was_remembered(remembe
     assert call(memory, "get_all") == [] and len(me.memories.list()) == remembered
 
 
+def test_a_system_message_stays_when_a_history_is_set_after_an_overflow(remembering, call):
+    engine, _ = remembering()
+    memory = MemorandaMemory(persona=engine.persona("main", user="ana"), session_id="s", token_limit=1_000)
+    call(memory, "put_messages", [ChatMessage(role="system", content="Be brief."), *turns(16)])
+    everything, stands = call(memory, "get_all"), memory.conversation.messages(folded=False)
+    assert memory.conversation.record().folded and stands[0].role == "system"
+    call(memory, "set", everything)
+    assert memory.conversation.messages(folded=False) == stands
+
+
 def test_two_sessions_of_one_persona_are_two(ana, call):
     one, two = (MemorandaMemory(persona=ana, session_id=name) for name in ("one", "two"))
     call(one, "put", user("a secret"))

@@ -280,7 +280,7 @@ class MemorandaMemory(BaseMemory):
     def _shown(
         self, prompt: Prompt, stored: Sequence[Message], text: str, options: dict[str, Any]
     ) -> list[ChatMessage]:
-        late = prompt.user_model if self._is_late else ""
+        late = prompt.user_model if prompt.user_model_last or self.insert_method == "user" else ""
         stable = _joined([prompt.system, prompt.summary, "" if late else prompt.user_model])
         fresh = _joined([late, prompt.turn])
         if self.insert_method == "none":
@@ -301,11 +301,6 @@ class MemorandaMemory(BaseMemory):
             case "merged":
                 return _merged(shown, stable)
         return [_system([TextBlock(text=stable)]), *shown]
-
-    @property
-    def _is_late(self) -> bool:
-        """Whether what is known of the user goes to the end of the messages."""
-        return self.insert_method == "user" or self.persona._context.policies.prompt.user_model == "tail"
 
     def _count(self, text: str) -> int:
         return len(self.tokenizer_fn(text)) if text else 0
@@ -409,7 +404,8 @@ def _reconcilable(messages: Sequence[ChatMessage], stored: Sequence[Message]) ->
         for one, other in zip(said[:folded], stored[:folded], strict=True)
     )
     if begins:
-        return said[folded:]
+        system = [one for one, there in zip(said[:folded], stored[:folded], strict=True) if not there.folded]
+        return [*system, *said[folded:]]
     kept = [message for message in stored if not message.folded]
     fresh = []
     for place, message in enumerate(given):
