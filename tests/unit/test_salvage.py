@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memoranda.salvage import Salvage, prose, read, read_items, read_object
@@ -322,6 +322,7 @@ def test_any_list_or_object_comes_back_out_of_any_noise(value, before, aside, th
 printable = st.text(st.characters(min_codepoint=32, max_codepoint=0x17F) | st.sampled_from("\n\t茶😀"))
 
 
+@example([{"content": '\\"', "sure": False, "user": None}])
 @given(st.lists(st.fixed_dictionaries({"content": printable, "sure": st.booleans(), "user": st.none()}), min_size=1))
 def test_python_s_own_writing_of_items_comes_back(rows):
     expected = [row for row, before in zip(rows, [None, *rows], strict=False) if row != before]

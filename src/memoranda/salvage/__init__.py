@@ -28,6 +28,7 @@ _MARK = re.compile(
 _THOUGHT_OVER = re.compile(
     rf"<\s*/\s*(?:[a-z]{{1,10}}:)?{_THOUGHTS}\s*>|\[/THINK\]|◁/think▷|<\|channel\|>final<\|message\|>", re.IGNORECASE
 )
+_ESCAPED = re.compile(r'[\[{,:]\s*\\"')  # a quote that is structure; those inside a string are none
 _FENCED = re.compile(r"\A\s*(?:```|~~~)[^\n`]*\n(?P<inside>.*?)\n?[ \t]*(?:```|~~~)?\s*\Z", re.DOTALL)
 _SPECIAL = re.compile(r"<\|[a-z_]{1,20}\|>")
 _WORDS = {"None": None, "True": True, "False": False}
@@ -172,7 +173,7 @@ def _plain_quotes(text: str) -> str:
     """Undo a reply whose quotes are all escaped, as in JSON inside JSON or inside HTML."""
     if '"' not in text and "&quot;" in text:
         text = html.unescape(text)
-    if '\\"' in text and '"' not in text.replace('\\"', ""):
+    if _ESCAPED.search(text) and '"' not in text.replace('\\"', ""):
         text = text.replace('\\\\"', "\x00").replace('\\"', '"').replace("\x00", '\\"')
     return text
 
