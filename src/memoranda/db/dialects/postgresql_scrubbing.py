@@ -1,7 +1,8 @@
 """Clearing erased rows out of Postgres' tables, and out of the samples the planner keeps of them.
 
 VACUUM removes no row that an older transaction might still look at, and ANALYZE keeps the samples of a table that is
-empty now: both are seen to. What the server writes elsewhere is beyond any statement, and is named.
+empty now: the first is waited for, the second seen to from Postgres 18 on and named before. What the server writes
+elsewhere is beyond any statement, and is named.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,11 @@ from memoranda.db.dialects.base import Scrubbed
 ELSEWHERE = (
     "the server's write-ahead log, replicas and backups may still hold it, and so may space in its files until it is "
     "written over (VACUUM FULL does that at once)"
+)
+
+_KEPT_SAMPLES = (
+    "until they hold rows and are analyzed again, the planner's samples (pg_stats) of tables that are empty now may "
+    "hold words of it, which only Postgres 18 and newer can forget: {}"
 )
 
 _THEN = "then run `memoranda erase --finish` (in Python `finish_erasures`)"
@@ -63,11 +69,17 @@ def scrub(conn: Connection, schema: str, names: Sequence[str], patience: float) 
     if _held_back(conn, patience):
         return Scrubbed(obstacle=_OLDER, elsewhere=ELSEWHERE)
     conn.exec_driver_sql(f"SET lock_timeout = {max(1, int(1000 * patience))}")
+    kept: list[str] = []
     try:
         for name in names:
-            conn.exec_driver_sql(f'VACUUM (ANALYZE) "{schema}"."{name}"')
+            # Who shortens the file waits for who asks for its lock, five seconds: two at one table would both give up.
+            conn.exec_driver_sql(f'VACUUM (ANALYZE, TRUNCATE FALSE) "{schema}"."{name}"')
+            stale = _samples_of_nothing(conn, schema, name)
             if version >= (18,):
-                _clear_samples(conn, schema, name)
+                for column in stale:
+                    conn.execute(text(_CLEAR), {"schema": schema, "name": name, "column": column})
+            elif stale:
+                kept.append(name)
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != "55P03":
             raise
@@ -75,7 +87,8 @@ def scrub(conn: Connection, schema: str, names: Sequence[str], patience: float) 
     finally:
         if not conn.invalidated:
             conn.exec_driver_sql("RESET lock_timeout")
-    return Scrubbed(elsewhere=ELSEWHERE)
+    elsewhere = "; ".join((ELSEWHERE, _KEPT_SAMPLES.format(", ".join(kept)))) if kept else ELSEWHERE
+    return Scrubbed(elsewhere=elsewhere)
 
 
 def _held_back(conn: Connection, patience: float) -> bool:
@@ -89,8 +102,8 @@ def _held_back(conn: Connection, patience: float) -> bool:
     return False
 
 
-def _clear_samples(conn: Connection, schema: str, name: str) -> None:
+def _samples_of_nothing(conn: Connection, schema: str, name: str) -> Sequence[str]:
+    """Return the columns that the planner keeps samples of although the table is empty."""
     if conn.scalar(text(f'SELECT EXISTS (SELECT FROM "{schema}"."{name}")')):
-        return
-    for column in conn.scalars(text(_SAMPLED), {"schema": schema, "name": name}).all():
-        conn.execute(text(_CLEAR), {"schema": schema, "name": name, "column": column})
+        return ()
+    return conn.scalars(text(_SAMPLED), {"schema": schema, "name": name}).all()
