@@ -131,7 +131,8 @@ def test_full_text_stands_beside_the_tables(blank_url, host):
             found = {(kind, name) for kind, name in rows}
             assert ("table", "memoranda_memories_fts") in found
             triggers = {name for kind, name in found if kind == "trigger"}
-            searched, verbs = ("memories", "knowledge_chunks", "messages"), ("insert", "delete", "update")
+            searched = ("memories", "knowledge_chunks", "messages", "store_item_texts")
+        verbs = ("insert", "delete", "update")
             assert triggers == {f"memoranda_{noun}_fts_{verb}" for noun in searched for verb in verbs}
 
 

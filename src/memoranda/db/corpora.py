@@ -1,7 +1,7 @@
 """What is searched: the tables whose rows are found by what they say and by what they mean.
 
-Memories, chunks of documents and messages lie in tables of their own, and one candidate generator searches them all. A
-`Corpus` says where in a table it finds what; what a table has no column for does not count among its rows.
+Memories, chunks of documents, messages and items lie in tables of their own, and one candidate generator searches them
+all. A `Corpus` says where in a table it finds what; what a table has no column for does not count among its rows.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import ColumnElement, FromClause, Table, null, true
 
-Kind: TypeAlias = Literal["memory", "knowledge", "message"]
+Kind: TypeAlias = Literal["memory", "knowledge", "message", "item"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Corpus:
         return null().label(name) if column is None else column
 
 
-def declare(memories: Table, chunks: Table, messages: Table) -> Mapping[Kind, Corpus]:
+def declare(memories: Table, chunks: Table, messages: Table, item_texts: Table) -> Mapping[Kind, Corpus]:
     """Return what is searched, by its kind."""
 
     def corpus(kind: Kind, table: Table, container: str, place: str, **traits: bool) -> Corpus:
@@ -73,5 +73,6 @@ def declare(memories: Table, chunks: Table, messages: Table) -> Mapping[Kind, Co
         corpus("memory", memories, "session", "position", loose=True),
         corpus("knowledge", chunks, "document_id", "chunk_index"),
         corpus("message", messages, "conversation_id", "position", embedded=False),
+        corpus("item", item_texts, "item_id", "position", embedded=False),
     )
     return MappingProxyType({item.kind: item for item in corpora})

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    text,
 )
 
 from memoranda.db.columns import CLUSTERED, one_of, placed, scope, searched
@@ -56,6 +57,7 @@ def declare(dialect: "Dialect", meta: MetaData) -> tuple[Table, Table]:
         *placed(),
         Column("source", String, nullable=False),
         Column("chunk_index", Integer, nullable=False),
+        Column("key", String),  # the caller's name of a node of a collection; NULL for a chunk that we cut
         Column("content", Text, nullable=False),
         Column("overlap", Integer, nullable=False),  # characters of the content that the chunk before has, too
         Column("start", Integer, nullable=False),  # where its own text begins in the document's
@@ -72,5 +74,9 @@ def declare(dialect: "Dialect", meta: MetaData) -> tuple[Table, Table]:
         ),
     )
     Index(None, chunks.c.tenant, chunks.c.persona, chunks.c.author, chunks.c.length)
+    where = text("key IS NOT NULL")
+    columns = (chunks.c.tenant, chunks.c.persona, chunks.c.document_id, chunks.c.key)
+    name = f"ux_{chunks.name}_tenant_persona_document_id_key"
+    Index(name, *columns, unique=True, sqlite_where=where, postgresql_where=where)
     dialect.search_indexes(chunks)
     return documents, chunks

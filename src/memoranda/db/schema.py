@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-from memoranda.db import conversation_tables, corpora, knowledge_tables
+from memoranda.db import conversation_tables, corpora, item_tables, knowledge_tables
 from memoranda.db.columns import CLUSTERED, axis, one_of, scale, scope, searched
 from memoranda.db.corpora import Corpus, Kind
 from memoranda.db.inserts import Inserts
@@ -78,6 +78,9 @@ class Tables:
     snapshots: Table
     snapshot_memories: Table
     extractions: Table
+    store_items: Table
+    store_item_texts: Table
+    record_keys: Table
     settings: Table
 
 
@@ -201,7 +204,7 @@ def declare(dialect: "Dialect") -> Tables:
         name("vectors"),
         meta,
         *scope(),
-        Column("kind", String, nullable=False),  # what the owner is: 'memory' or 'knowledge'
+        Column("kind", String, nullable=False),  # what the owner is: a kind of `memoranda.db.corpora`
         Column("model", String, nullable=False),  # name@dimensions: vectors of two models are never compared
         Column("owner", Uuid, nullable=False),
         Column("vector", dialect.vector_type(), nullable=False),
@@ -298,6 +301,7 @@ def declare(dialect: "Dialect") -> Tables:
     )
     documents, chunks = knowledge_tables.declare(dialect, meta)
     chats = conversation_tables.declare(dialect, meta)
+    items = item_tables.declare(dialect, meta)
     settings = Table(
         name("settings"),
         meta,
@@ -308,7 +312,7 @@ def declare(dialect: "Dialect") -> Tables:
         dialect=dialect,
         inserts=Inserts(dialect),
         metadata=meta,
-        corpora=corpora.declare(memories, chunks, chats.messages),
+        corpora=corpora.declare(memories, chunks, chats.messages, items.store_item_texts),
         memories=memories,
         memory_versions=memory_versions,
         memory_access=memory_access,
@@ -323,5 +327,6 @@ def declare(dialect: "Dialect") -> Tables:
         knowledge_documents=documents,
         knowledge_chunks=chunks,
         **chats._asdict(),
+        **items._asdict(),
         settings=settings,
     )

@@ -3,13 +3,16 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, Dialect
+from sqlalchemy import JSON, DateTime, Dialect, String
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from memoranda import metadata
 
 Json = JSON().with_variant(JSONB(), "postgresql")
+
+Namespace = String().with_variant(String(collation="C"), "postgresql")
+"""Text ordered by its bytes, so that what begins with the same letters is a range of an index."""
 
 
 class UTCDateTime(TypeDecorator[datetime]):

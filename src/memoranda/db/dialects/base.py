@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
     from numpy.typing import NDArray
 
+    from memoranda.conditions import Condition
     from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
     from memoranda.protocols import Progress
@@ -267,6 +268,10 @@ class Dialect(Protocol):
 
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Return the same for texts."""
+        ...
+
+    def json_condition(self, column: ColumnElement[Any], condition: "Condition") -> ColumnElement[bool]:
+        """Return what a column of JSON must meet; never NULL, so that it can be negated."""
         ...
 
     # -- upkeep

@@ -41,7 +41,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
-from memoranda.db.dialects import postgresql_scrubbing
+from memoranda.db.dialects import postgresql_json, postgresql_scrubbing
 from memoranda.db.dialects.base import (
     EXACT_LIMIT,
     EngineOptions,
@@ -65,6 +65,7 @@ from memoranda.errors import (
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
+    from memoranda.conditions import Condition
     from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
     from memoranda.protocols import Progress
@@ -375,6 +376,10 @@ class PostgresqlDialect:
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Send one array."""
         return column == func.any(cast(literal(list(texts), ARRAY(String)), ARRAY(String)))
+
+    def json_condition(self, column: ColumnElement[Any], condition: "Condition") -> ColumnElement[bool]:
+        """Compare jsonb with jsonb."""
+        return postgresql_json.condition(column, condition)
 
     # -- upkeep
 

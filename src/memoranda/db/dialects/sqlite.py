@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Connection,
     Engine,
     Integer,
@@ -30,7 +31,7 @@ from sqlalchemy.pool import QueuePool, SingletonThreadPool, StaticPool
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from memoranda.db.dialects import in_memory, sqlite_scrubbing, sqlite_upkeep
+from memoranda.db.dialects import in_memory, sqlite_json, sqlite_scrubbing, sqlite_upkeep
 from memoranda.db.dialects.base import (
     ROW_KEY,
     EngineOptions,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from alembic.operations import Operations
     from numpy.typing import NDArray
 
+    from memoranda.conditions import Condition
     from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
     from memoranda.protocols import Progress
@@ -69,6 +71,8 @@ _SHARES = {  # of the rows that are left, how many share one value of the column
     "session": 0.001,
     "document_id": 0.001,
     "conversation_id": 0.001,
+    "item_id": 0.001,
+    "namespace": 0.01,
     "project_key": 0.01,
 }
 _CACHE_KIB = 16_384  # a connection; SQLite's 2 MB are too small for the indexes of some thousand memories
@@ -314,6 +318,10 @@ class SqliteDialect(SqliteSearch):
     def searching(self, conn: Connection, question: VectorQuestion | None) -> Iterator[None]:
         """Set nothing."""
         yield
+
+    def json_condition(self, column: ColumnElement[Any], condition: "Condition") -> ColumnElement[bool]:
+        """Ask for the type first, then for the value."""
+        return sqlite_json.condition(column, condition)
 
     # -- upkeep
 

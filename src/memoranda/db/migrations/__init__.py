@@ -22,6 +22,7 @@ REVISIONS = (
     "0005_user_model",
     "0006_knowledge",
     "0007_conversations",
+    "0008_items",
 )
 """Every revision, oldest first."""
 

@@ -83,6 +83,22 @@ class Making:
             postgresql_where=condition,
         )
 
+    def unique_index(self, *columns: str, where: str) -> None:
+        """Let no two of the rows that meet a condition share these values."""
+        self._op.create_index(
+            self._op.f(f"ux_{self._name}_{'_'.join(columns)}"),
+            self._name,
+            list(columns),
+            unique=True,
+            schema=self._dialect.schema,
+            sqlite_where=text(where),
+            postgresql_where=text(where),
+        )
+
+    def extend(self, column: Column[Any]) -> None:
+        """Add a column to a table that is there."""
+        self._op.add_column(self._name, column, schema=self._dialect.schema)
+
     def search(self) -> None:
         """Create what full text needs beside the columns."""
         if self._dialect.schema:
