@@ -7,17 +7,20 @@ BIN := $(VENV)/bin
 # Unpacked modules are compiled when they are first imported: half the time of the installation.
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile
 DISTRIBUTIONS := pyproject.toml integrations/langchain/pyproject.toml integrations/llama-index/pyproject.toml
-SOURCES := src tests integrations .ci
+SOURCES := src tests integrations cookbook .ci
 TYPED := src tests integrations/langchain/langchain_memoranda integrations/llama-index/llama_index
 ARGS ?=
+LLAMA_INDEX_SRC ?=
+LLAMA_INDEX_TESTS = $(BIN)/python integrations/llama-index/upstream/run.py $(LLAMA_INDEX_SRC)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-upstream lint format clean
+.PHONY: help demo test test-upstream test-upstream-llama-index lint format clean
 
 help:
 	@echo "make demo    a story in the terminal: remembered, folded, recalled (offline, SQLite)"
 	@echo "make test    run every test of the three distributions, on SQLite and on Postgres"
-	@echo "make test-upstream  run LangChain's own tests, downloaded now, against our classes"
+	@echo "make test-upstream  run LangChain's own tests, downloaded now, against our classes, and LlamaIndex's from a"
+	@echo "             checkout of its repository that LLAMA_INDEX_SRC=DIR names; these alone: make test-upstream-llama-index"
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the layout and the order of imports"
 	@echo "make clean   remove .venv, builds and caches"
@@ -31,6 +34,10 @@ test: $(VENV)/.test
 
 test-upstream: $(VENV)/.test
 	$(BIN)/python integrations/langchain/upstream/run.py
+	$(if $(LLAMA_INDEX_SRC),$(LLAMA_INDEX_TESTS),@echo "LlamaIndex's own tests were not run: LLAMA_INDEX_SRC=DIR names a checkout")
+
+test-upstream-llama-index: $(VENV)/.test
+	$(LLAMA_INDEX_TESTS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check $(SOURCES)

@@ -26,7 +26,7 @@ CORE = "## Always in mind"
 RELEVANT = "## What this turn brings up"
 SUMMARY = "## Summary of the conversation so far"
 WITHHELD = "(not shown: it reads like an order to a model)"
-"""What stands for the text of a dimension that no model is to read."""
+"""What stands for a text that no model is to read where its place cannot be left empty."""
 _NOT_SHOWN = "[{} more not shown: recall finds them]"
 
 

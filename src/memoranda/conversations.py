@@ -180,7 +180,8 @@ class Conversation:
         """Return the frozen block of memories for the system prompt; empty when there was nothing to remember.
 
         It is rendered once for this conversation and scope, stored, and then the same bytes until a compaction, a
-        clear, an erasure of one of its memories, or the loss of a membership one of them was seen by.
+        clear, an erasure of one of its memories, the loss of a membership one of them was seen by, or a secret that is
+        found in it.
         """
         return self._runner.run(prompting.system_block(self._context, self._name))
 

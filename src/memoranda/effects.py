@@ -6,8 +6,10 @@ that asked. A transaction is never open across a model or an embedding, for it i
 """
 
 import asyncio
+import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -17,6 +19,7 @@ from memoranda import telemetry
 from memoranda.db.database import Database
 from memoranda.db.schema import Tables
 from memoranda.embedders.space import VectorSpace
+from memoranda.errors import MemorandaError
 from memoranda.models.checked import CheckedModel
 from memoranda.protocols import Completion, PromptMessage, Purpose
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memoranda.embedders.cache import CachedEmbedder
     from memoranda.jobs import Background
 
     VectorList: TypeAlias = list[NDArray[np.float32]]
@@ -54,6 +58,8 @@ class Wake:
     """Say that jobs were left; `passing` for old ones that were met on the way."""
 
     passing: bool
+    owner: tuple[str, str] | None = None
+    """Tenant and persona they were left for, None for the whole store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,8 @@ class Embed:
     texts: Sequence[str] = field(repr=False)
     purpose: Purpose
     limit: float | None
+    embedder: "CachedEmbedder | None" = None
+    """Another embedder than the store's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,17 @@ class Apart:
     attributes: telemetry.Attributes
 
 
-Effect: TypeAlias = Transact | Outside | Wake | Pause | Embed | Complete | Compute | Apart
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """Drive a pipeline that holds a lease, renewing it meanwhile; give it back where the driver itself is stopped."""
+
+    steps: "Steps[Any]"
+    seconds: float
+    renew: "Callable[[], Steps[bool]]"
+    give_back: "Callable[[], Steps[object]]"
+
+
+Effect: TypeAlias = Transact | Outside | Wake | Pause | Embed | Complete | Compute | Apart | Leased
 Steps: TypeAlias = Generator[Effect, Any, T]
 
 
@@ -124,9 +142,9 @@ def outside(fn: Callable[Concatenate[Connection, Tables, P], T], *args: P.args, 
     return cast(T, (yield Outside(fn, args)))
 
 
-def wake(*, passing: bool = False) -> Steps[None]:
-    """Have the jobs done that were left, as the engine does them."""
-    yield Wake(passing)
+def wake(owner: tuple[str, str] | None = None, *, passing: bool = False) -> Steps[None]:
+    """Have the jobs done that were left for a tenant and persona, or for any, as the engine does them."""
+    yield Wake(passing, owner)
 
 
 def pause(seconds: float) -> Steps[None]:
@@ -134,12 +152,14 @@ def pause(seconds: float) -> Steps[None]:
     yield Pause(seconds)
 
 
-def embed(texts: Sequence[str], purpose: Purpose, limit: float | None = None) -> "Steps[VectorList]":
-    """Ask for texts to be embedded, and return their vectors in order.
+def embed(
+    texts: Sequence[str], purpose: Purpose, limit: float | None = None, embedder: "CachedEmbedder | None" = None
+) -> "Steps[VectorList]":
+    """Ask for texts to be embedded, by the store's embedder unless another is given, and return their vectors in order.
 
     `EmbedderUnavailable` is thrown where none come, or none within `limit` seconds.
     """
-    return cast("VectorList", (yield Embed(texts, purpose, limit)))
+    return cast("VectorList", (yield Embed(texts, purpose, limit, embedder)))
 
 
 def complete(
@@ -166,6 +186,20 @@ def compute(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
 def apart(steps: Steps[T], attributes: telemetry.Attributes) -> Steps[T]:
     """Have a pipeline driven as an operation of its own, and return what it returns."""
     return cast(T, (yield Apart(steps, attributes)))
+
+
+def leased(
+    steps: Steps[T], seconds: float, renew: Callable[[], Steps[bool]], give_back: Callable[[], Steps[object]]
+) -> Steps[T]:
+    """Have a pipeline driven that holds a lease, and return what it returns.
+
+    Args:
+        steps: The pipeline.
+        seconds: After which `renew` is driven, again and again, until it returns False.
+        renew: What renews the lease.
+        give_back: Driven where the caller is cancelled or interrupted, so that others need not wait for the lease.
+    """
+    return cast(T, (yield Leased(steps, seconds, renew, give_back)))
 
 
 class Runner:
@@ -214,12 +248,62 @@ class Runner:
         except StopIteration as stop:
             return cast(T, stop.value)
 
-    def _woken(self, passing: bool) -> Steps[int] | None:
+    @contextmanager
+    def _renewing(self, seconds: float, renew: Callable[[], Steps[bool]]) -> Iterator[None]:
+        over = threading.Event()
+
+        def go_on() -> None:
+            while not over.wait(seconds):
+                with suppress(MemorandaError):  # the next one may go through
+                    if not self.run(renew()):
+                        return
+
+        thread = threading.Thread(target=go_on, name="memoranda-lease", daemon=True)
+        with suppress(RuntimeError):  # no thread is to be had: the lease lasts as long as it lasts
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if thread.ident is not None:
+                thread.join()
+
+    async def _renewed(self, seconds: float, renew: Callable[[], Steps[bool]]) -> None:
+        going_on = True
+        while going_on:
+            await asyncio.sleep(seconds)
+            with suppress(MemorandaError):
+                going_on = await self.arun(renew())
+
+    def _leased(self, lease: Leased) -> Any:
+        try:
+            with self._renewing(lease.seconds, lease.renew):
+                return self.run(lease.steps)
+        except Exception:
+            raise
+        except BaseException:
+            with suppress(MemorandaError):
+                self.run(lease.give_back())
+            raise
+
+    async def _aleased(self, lease: Leased) -> Any:
+        renewing = asyncio.create_task(self._renewed(lease.seconds, lease.renew))
+        try:
+            return await self.arun(lease.steps)
+        except asyncio.CancelledError:
+            with suppress(MemorandaError):
+                await asyncio.shield(self.arun(lease.give_back()))
+            raise
+        finally:
+            renewing.cancel()
+            await asyncio.wait((renewing,))
+
+    def _woken(self, passing: bool, owner: tuple[str, str] | None) -> Steps[int] | None:
         """Wake the worker, and return what is to be done here and now instead."""
         if self.background is None:
             return None
         if self.background.mode == "inline":
-            return None if passing else self.background.at_once()
+            return None if passing else self.background.at_once(owner)
         self.background.wake()
         return None
 
@@ -231,13 +315,13 @@ class Runner:
                 return self._database.read(fn, *args)
             case Outside(fn, args):
                 return self._database.outside(fn, *args)
-            case Wake(passing):
-                if (steps := self._woken(passing)) is not None:
+            case Wake(passing, owner):
+                if (steps := self._woken(passing, owner)) is not None:
                     self.run(steps)
             case Pause(seconds):
                 time.sleep(seconds)
-            case Embed(texts, purpose, limit):
-                embedder = self._space.embedder
+            case Embed(texts, purpose, limit, another):
+                embedder = another or self._space.embedder
                 with telemetry.embedding(embedder, len(texts), purpose):
                     return embedder.embed(texts, purpose, limit)
             case Complete(messages, schema, max_tokens, model):
@@ -246,6 +330,8 @@ class Runner:
                 return fn(*args)
             case Apart(part, attributes):
                 return self.run(part, attributes)
+            case Leased():
+                return self._leased(effect)
 
     async def _aperform(self, effect: Effect) -> Any:
         match effect:
@@ -255,13 +341,13 @@ class Runner:
                 return await self._database.aread(fn, *args)
             case Outside(fn, args):
                 return await self._database.aoutside(fn, *args)
-            case Wake(passing):
-                if (steps := self._woken(passing)) is not None:
+            case Wake(passing, owner):
+                if (steps := self._woken(passing, owner)) is not None:
                     await self.arun(steps)
             case Pause(seconds):
                 await asyncio.sleep(seconds)
-            case Embed(texts, purpose, limit):
-                embedder = self._space.embedder
+            case Embed(texts, purpose, limit, another):
+                embedder = another or self._space.embedder
                 with telemetry.embedding(embedder, len(texts), purpose):
                     return await embedder.aembed(texts, purpose, limit)
             case Complete(messages, schema, max_tokens, model):
@@ -270,3 +356,5 @@ class Runner:
                 return await asyncio.to_thread(fn, *args)
             case Apart(part, attributes):
                 return await self.arun(part, attributes)
+            case Leased():
+                return await self._aleased(effect)

@@ -62,8 +62,8 @@ class MemoryEngine(Upkeep, Custody):
         pool_size: How many transactions run at once.
         timeout: Seconds to wait for a connection or a lock.
         background: Who does what a write leaves for later, such as embedding: `thread`, one of this process's own;
-            `inline`, the call itself before it returns; `external`, a `memoranda worker`; `off`, nobody, and nothing
-            is left.
+            `inline`, the call itself before it returns, for its own persona and no longer than the job policy says;
+            `external`, a `memoranda worker`; `off`, nobody, and nothing is left.
         job_policy: How jobs are tried.
         clock: What tells the time; for tests.
 

@@ -7,6 +7,7 @@ What is to be done are rows of the database, so nothing is lost when a process d
 import logging
 import os
 import threading
+import time
 import uuid
 import weakref
 from collections.abc import Callable
@@ -39,14 +40,14 @@ class Background:
     ) -> None:
         """Begin without a thread: the first job starts it."""
         self.mode = mode
-        self.policy = policy
+        self._policy = policy
         self._runner = runner
         self._context = context
         self._start()
         renew_after_fork(self)
 
     def _start(self) -> None:
-        self._name = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._worker = working.Worker(name=f"{os.getpid()}-{uuid.uuid4().hex[:8]}", policy=self._policy)
         self._lock = threading.Lock()
         self._called = threading.Event()
         self._closing = False
@@ -56,18 +57,37 @@ class Background:
         """Begin without the parent's thread, and with locks that nobody holds."""
         self._start()
 
-    def work(self, stopping: "Callable[[], bool]" = lambda: False) -> "Steps[int]":
-        """Do what can be begun now, or until it is time to stop."""
-        return working.work(self._context(), self.policy, self._name, stopping=stopping)
-
     def drain(self, timeout: float, progress: "Progress | None") -> "Steps[int]":
         """Do what can be begun, and wait for what others have begun."""
-        return working.drain(self._context(), self.policy, self._name, timeout, progress)
+        return working.drain(self._context(), self._told(), timeout, progress)
 
-    def at_once(self) -> "Steps[int]":
-        """Do what can be begun now for a caller whose own work is stored already: an error is logged, not raised."""
+    def backfill(self) -> "Steps[int]":
+        """Leave jobs for what has no vector."""
+        self._told()
+        return working.backfill(self._context())
+
+    def revive(self) -> "Steps[int]":
+        """Have the jobs tried again that were given up."""
+        self._told()
+        return working.revive(self._context())
+
+    def _told(self) -> "working.Worker":
+        """Return the worker, who is told to go on: a service that refused every call is asked again."""
+        self._worker.resting.clear()
+        return self._worker
+
+    def at_once(self, owner: tuple[str, str] | None) -> "Steps[int]":
+        """Do for a caller, whose own work is stored already, what can be begun now and in time for a persona.
+
+        An error is logged, not raised.
+        """
+        until = time.monotonic() + self._policy.inline_seconds
         try:
-            return (yield from self.work())
+            return (
+                yield from working.work(
+                    self._context(), self._worker, owner=owner, stopping=lambda: time.monotonic() > until
+                )
+            )
         except MemorandaError as error:
             _log.warning("jobs were left for later: %s", error)
             return 0
@@ -91,30 +111,34 @@ class Background:
                 self._thread = None
                 _log.warning("jobs were left for later: %s", error)
 
-    def run(self, stop: threading.Event) -> None:
-        """Work until told to stop, also while there is nothing to do."""
+    def run(self, *stops: threading.Event) -> None:
+        """Work until one of them is set, also while there is nothing to do."""
         pace = _Pace()
-        while not stop.is_set() and (seconds := self.round(pace, stop)) is not None:
-            # Whoever sets `stop` calls nobody, so it is looked at meanwhile.
-            while seconds > 0 and not stop.is_set() and not self._called.wait(min(seconds, _HEEDS)):
+
+        def told() -> bool:
+            return any(stop.is_set() for stop in stops)
+
+        while not told() and (seconds := self.round(pace, told)) is not None:
+            # Whoever sets one calls nobody, so they are looked at meanwhile.
+            while seconds > 0 and not told() and not self._called.wait(min(seconds, _HEEDS)):
                 seconds -= _HEEDS
 
-    def round(self, pace: "_Pace", stop: threading.Event | None = None) -> float | None:
+    def round(self, pace: "_Pace", told: "Callable[[], bool] | None" = None) -> float | None:
         """Do what can be begun, and return in how many seconds to look again at the latest.
 
         Returns:
-            None when it is time to end: the engine is closed or, without `stop`, there is nothing to wait for.
+            None when it is time to end: the engine is closed or, without `told`, there is nothing to wait for.
         """
 
         def stopping() -> bool:
-            return self._closing or (stop is not None and stop.is_set())
+            return self._closing or (told is not None and told())
 
         if stopping():
             return None
         self._called.clear()
         try:
-            begun = self._runner.run(self.work(stopping))
-            due = self._runner.run(working.next_look(self._context(), self.policy))
+            begun = self._runner.run(working.work(self._context(), self._worker, stopping=stopping))
+            due = self._runner.run(working.next_look(self._context(), self._worker))
         except MemorandaError as error:
             if stopping():
                 return None
@@ -122,7 +146,7 @@ class Background:
             begun, due = 0, pace.pause
         if begun:
             return pace.begin_anew()
-        if due is None and stop is None and self.leave(unless_called=True):
+        if due is None and told is None and self.leave(unless_called=True):
             return None
         return pace.slow_down(due)
 

@@ -42,13 +42,15 @@ def address(base_url: str | None) -> str | None:
     return base_url
 
 
-def checked_key(api_key: str, place: str) -> str:
-    """Return a key without the spaces around it.
+def key_for(base_url: str | None, api_key: str | None, place: str) -> str:
+    """Return the key for a server, empty for none.
+
+    The key of the environment is never sent to a server that a caller names: it was not meant for that one.
 
     Raises:
         ConfigurationError: it holds what no key holds; the message says `place`, where to look, and not the key.
     """
-    api_key = api_key.strip()
+    api_key = (api_key or (not base_url and os.environ.get(KEY_SETTING)) or "").strip()
     if not re.fullmatch(r"[!-~]*", api_key):
         raise ConfigurationError(f"The key holds characters that no key has: look at {place}.")
     return api_key

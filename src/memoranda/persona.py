@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memoranda.collections import Collection
 from memoranda.conversations import Conversation, Conversations
 from memoranda.db.queries import store
 from memoranda.effects import Runner, Steps, read
+from memoranda.items import Items
 from memoranda.knowledge import Knowledge
 from memoranda.memories import Memories
-from memoranda.pipelines import recalling
+from memoranda.pipelines import collecting, recalling
 from memoranda.pipelines.context import Context, opened
 from memoranda.policies import FloorPolicy
 from memoranda.projects import Projects
+from memoranda.record_keys import RecordKeys
 from memoranda.records import Recall, RecallKind
 from memoranda.reports import Statistics
 from memoranda.scope import Scope, check_name
@@ -45,6 +48,7 @@ class Persona:
         self.user_model = UserModel(context, runner)
         self.knowledge = Knowledge(context, runner)
         self.conversations = Conversations(context, runner)
+        self.items = Items(context, runner)
 
     @property
     def scope(self) -> Scope:
@@ -94,6 +98,28 @@ class Persona:
         check_name("conversation", name)
         return Conversation(self._context, self._runner, name)
 
+    def collection(self, name: str, *, model: str | None = None) -> Collection:
+        """Return the handle of a collection of nodes; nothing is read or stored yet.
+
+        Args:
+            name: What it is called; no document of the user's has the same name.
+            model: What makes the vectors that come with its nodes and with the questions asked of it. When left out
+                the store's embedder makes them. Vectors of two models are never compared.
+
+        Raises:
+            InvalidInput: a name is empty, too long, or looks like a secret.
+        """
+        return Collection(collecting.shelf(self._context, name, model), self._runner)
+
+    def record_keys(self, namespace: str) -> RecordKeys:
+        """Return the handle of what an indexer has noted under a name; nothing is read or stored yet.
+
+        Raises:
+            InvalidInput: the name is empty or too long.
+        """
+        check_name("namespace", namespace)
+        return RecordKeys(self._context, self._runner, namespace)
+
     def recall(
         self,
         query: str,
@@ -101,6 +127,7 @@ class Persona:
         limit: int | None = None,
         kinds: Sequence[RecallKind] | None = None,
         floor: FloorPolicy | None = None,
+        vector: Sequence[float] | None = None,
         **filters: "Unpack[RecallFields]",
     ) -> Recall:
         """Return the memories and the knowledge that answer a question, best first, or an abstention that says why not.
@@ -114,14 +141,16 @@ class Persona:
             limit: How many hits at most, 1..1,000; the preset's own number when left out.
             kinds: What is asked, of `memory` and `knowledge`; both when left out.
             floor: Another floor than the preset's, for this question only.
+            vector: The question's vector by the store's own embedder, where it is at hand: nothing is embedded then.
             **filters: See `RecallFields`: `date`, `types`, `categories`, `project`, `as_of`, `include_inactive`, and
                 `sources`. A kind that has nothing a filter could look at is not asked.
 
         Raises:
-            InvalidInput: the limit, a kind or a filter cannot be used.
+            InvalidInput: the limit, a kind, the vector or a filter cannot be used.
             StoreError: the database failed.
         """
-        return self._runner.run(recalling.recall(self._context, query, limit, filters, floor, kinds=kinds))
+        steps = recalling.recall(self._context, query, limit, filters, floor, kinds=kinds, vector=vector)
+        return self._runner.run(steps)
 
     async def arecall(
         self,
@@ -130,10 +159,12 @@ class Persona:
         limit: int | None = None,
         kinds: Sequence[RecallKind] | None = None,
         floor: FloorPolicy | None = None,
+        vector: Sequence[float] | None = None,
         **filters: "Unpack[RecallFields]",
     ) -> Recall:
         """Async twin of `recall`."""
-        return await self._runner.arun(recalling.recall(self._context, query, limit, filters, floor, kinds=kinds))
+        steps = recalling.recall(self._context, query, limit, filters, floor, kinds=kinds, vector=vector)
+        return await self._runner.arun(steps)
 
     def stats(self) -> Statistics:
         """Return how much this scope holds, in numbers."""

@@ -9,6 +9,11 @@ Ranking: TypeAlias = Literal["standard", "weighted", "rrf", "overlap"]
 Dedupe: TypeAlias = Literal["none", "key", "novelty", "same"]
 MemoryType: TypeAlias = Literal["preference", "semantic", "episodic", "prospective", "procedural", "summary"]
 
+LONGEST_LEASE = 600.0
+"""Seconds a lease of a job may last."""
+LONGEST_DELAY = 3_600.0
+"""Seconds after which a job is tried again at the latest, however long a service asks to be left alone."""
+
 _REQUEST = 128  # texts
 
 
@@ -164,24 +169,28 @@ class ChunkingPolicy:
 class TimeoutPolicy:
     """How long a caller waits for an embedder, in seconds for each 128 texts (a request's worth) or fewer.
 
-    When they are over, words alone decide, and what is returned says `degraded`. An embedder that says `local = True`
+    When they are over, words alone decide, and what is returned says `degraded`; `backfill` and, where somebody works
+    in the background, a job make the vectors that are missing. An embedder that says `local = True`
     waits for nobody and is given its time.
     """
 
     compare: float = 2.0
     """For the vector of a memory that is compared with others before it is stored: whoever remembers something in a
     conversation cannot be kept longer."""
+    store: float = 30.0
+    """For the vector of what is compared with nothing: it is stored without, and its vector is made later."""
     question: float = 5.0
     """For the vector of a question: a first call has a connection to open and perhaps a model to load, and words alone
     make a poorer answer."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        _require(self.compare > 0 and self.question > 0, "compare and question must be positive")
+        _require(min(self.compare, self.store, self.question) > 0, "compare, store and question must be positive")
 
-    def seconds(self, texts: int, *, asked: bool) -> float:
-        """Return how long so many texts may take, in a question or to be compared."""
-        return (self.question if asked else self.compare) * max(1, -(-texts // _REQUEST))
+    def seconds(self, texts: int, purpose: Literal["compare", "store", "question"]) -> float:
+        """Return how long so many texts may take."""
+        limit = {"compare": self.compare, "store": self.store, "question": self.question}[purpose]
+        return limit * max(1, -(-texts // _REQUEST))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,16 +267,25 @@ class ReviewPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPolicy:
-    """How jobs are tried: of an engine as a whole, whatever the persona."""
+    """How jobs are tried: of an engine as a whole, whatever the persona.
+
+    Leases and delays are moments by the database's clock, and engines of other policies go by them as they stand in the
+    row. A lease that ends more than 20 minutes ahead, or a job that is due more than two hours ahead, is twice what any
+    policy can have asked for: the clock was put back since, and the moment counts as past. A smaller step back only
+    makes the wait longer by as much, and a step forward only has a worker lose a lease that it had not yet renewed.
+    """
 
     attempts: int = 5
     """How often a job is begun before it is given up."""
     delay_seconds: float = 15.0
-    """The wait after an attempt that failed, to which 2 ** attempts seconds are added."""
+    """The wait after an attempt that failed, to which 2 ** attempts seconds are added; never more than an hour."""
     jitter: float = 0.1
     """Up to this share of the wait is added by chance, so that workers do not come back together."""
     lease_seconds: float = 120.0
-    """How long a worker may be at a job before it is taken for dead."""
+    """How long after its last sign of life a worker is taken for dead, 600 at most. While it is at a job it renews the
+    lease three times as often, for an hour."""
+    inline_seconds: float = 10.0
+    """How long a call goes on to begin jobs of its persona where `background` is "inline"; the rest is for the next."""
     looked_at: int = 8
     """How many of a persona's jobs a worker tries to get, where others are faster."""
 
@@ -275,7 +293,8 @@ class JobPolicy:
         """Refuse what cannot work."""
         _require(self.attempts >= 1 and self.looked_at >= 1, "attempts and looked_at must be at least 1")
         _require(self.delay_seconds >= 0 and self.jitter >= 0, "delay_seconds and jitter must not be negative")
-        _require(self.lease_seconds > 0, "lease_seconds must be positive")
+        _require(0 < self.lease_seconds <= LONGEST_LEASE, f"lease_seconds must be positive, {LONGEST_LEASE:g} at most")
+        _require(self.inline_seconds > 0, "inline_seconds must be positive")
 
     def delay(self, attempts: int, chance: float) -> float:
         """Return the seconds to wait after so many attempts; `chance` is a number from 0 to 1."""

@@ -1,5 +1,7 @@
 """Presets: named sets of policies. They are chosen when an engine or a persona is opened; rows do not remember them."""
 
+from hashlib import sha256
+
 from memoranda.errors import ConfigurationError
 from memoranda.policies import (
     DedupePolicy,
@@ -59,3 +61,9 @@ def resolve(preset: str | Policies) -> Policies:
         return PRESETS[preset]
     except (KeyError, TypeError):
         raise ConfigurationError(f"unknown preset {preset!r}: choose one of {', '.join(PRESETS)}") from None
+
+
+def name_of(policies: Policies) -> str:
+    """Return the name of the preset that policies are, else what tells them apart from others."""
+    preset = next((name for name, known in PRESETS.items() if known == policies), None)
+    return preset or sha256(repr(policies).encode()).hexdigest()

@@ -69,7 +69,8 @@ class Memory:
         """
         from memoranda.suspicion import suspicions
 
-        return suspicions(f"{self.title or ''}\n{self.content}"[:_INSPECTED])
+        shown = (self.category, self.about, self.title, self.content)
+        return suspicions("\n".join(filter(None, shown))[:_INSPECTED])
 
     def __repr__(self) -> str:
         """Show the id and the kind, never the text."""
@@ -282,6 +283,25 @@ class KnowledgeChunk:
         from memoranda.rendering import chunk_line
 
         return chunk_line(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A value under a namespace and a key."""
+
+    namespace: tuple[str, ...]
+    key: str
+    value: dict[str, Any] = field(repr=False, hash=False)
+    """A copy: changing it changes nothing that is stored."""
+    ttl_minutes: float | None = None
+    """How long it is kept after it was last written or refreshed; None for ever."""
+    expires_at: datetime | None = None
+    """When its time is over, before a refresh by the read that returned it."""
+    created_at: datetime
+    updated_at: datetime
+    """When it was given this value."""
+    score: float | None = None
+    """Of a search with a query: higher is better, -1..1; None for what is found by no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ class Statistics:
     """The pieces these documents were cut into."""
     embedded_chunks: int = 0
     """Those of them with a vector of the store's embedder."""
+    items: int = 0
+    """Values under a namespace and a key."""
     first_day: date | None = None
     last_day: date | None = None
     embedder: str | None = None
@@ -141,7 +143,7 @@ class Imported:
     unkeyed: int = 0
     """Memories another one here says the same as: both are kept."""
     reindexed: int = 0
-    """Memories and chunks whose words were indexed anew, in this store's language."""
+    """Memories, chunks and texts of items whose words were indexed anew, in this store's language."""
     without_vectors: int = 0
     """Vectors of the file that were left out."""
     erased: int = 0
@@ -188,14 +190,18 @@ class Diagnosis:
     memories: int = 0
     chunks: int = 0
     """The pieces that documents were cut into."""
+    items: int = 0
+    """Values under a namespace and a key."""
+    item_texts: int = 0
+    """The texts they are found by."""
     vectors: int = 0
-    """Vectors of the store's embedder, of memories and of chunks."""
+    """Vectors of the store's embedder, of memories, of chunks and of texts of items."""
     without_vector: int = 0
-    """Memories and chunks without a vector of the store's embedder."""
+    """Memories, chunks and texts of items without a vector of the store's embedder, which should have one."""
     other_vectors: int = 0
     """Vectors of other embedders, which no search reads."""
     ownerless_vectors: int = 0
-    """Vectors of memories or chunks that are gone."""
+    """Vectors of memories, chunks or texts of items that are gone."""
     waiting_jobs: int = 0
     failed_jobs: int = 0
     """Jobs that were given up."""

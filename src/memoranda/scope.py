@@ -87,6 +87,11 @@ class Scope:
                 raise InvalidInput(f"{_USER_TENANT!r} begins the tenant of a single user only", field="tenant")
 
     @property
+    def whose(self) -> tuple[str, str]:
+        """Tenant and persona, which no statement goes beyond."""
+        return self.tenant, self.persona
+
+    @property
     def author(self) -> str:
         """What a row written in this scope carries as its author; empty without a user."""
         return self.user or ""
@@ -140,6 +145,11 @@ def author_cell(tenant: str, persona: str, author: str) -> str:
 def project_cell(tenant: str, persona: str, project: str) -> str:
     """Return the index term that marks the rows shared with the members of one project."""
     return _cell("project", tenant, persona, project)
+
+
+def namespace_cell(tenant: str, persona: str, author: str, namespace: str) -> str:
+    """Return the index term that marks the texts of an author's items below a namespace."""
+    return _cell("namespace", tenant, persona, author, namespace)
 
 
 @lru_cache(maxsize=4096)

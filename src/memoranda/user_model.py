@@ -107,16 +107,16 @@ class UserModel:
         return (yield from write(user_model.write, self._context.scope, name, text, confidence, setting.now))
 
     def _listed(self) -> Steps[builtins.list[Dimension]]:
-        return (yield from read(user_model.listed, self._context.scope))
+        return (yield from read(user_model.listed, self._context.setting()))
 
     def _history(self, dimension: str) -> Steps[builtins.list[Dimension]]:
-        return (yield from read(user_model.history, self._context.scope, dimension_name(dimension)))
+        return (yield from read(user_model.history, self._context.setting(), dimension_name(dimension)))
 
     def _as_of(self, moment: datetime | str) -> Steps[builtins.list[Dimension]]:
         checked = filtering.check({"as_of": moment}, self._context.zone).as_of
         if checked is None:
             raise InvalidInput("moment is missing", field="moment")
-        return (yield from read(user_model.as_of, self._context.scope, checked))
+        return (yield from read(user_model.as_of, self._context.setting(), checked))
 
     def _undone(self, dimension: str) -> Steps[Dimension | None]:
         now = self._context.writing().now

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from memoranda import MemoryEngine
+from memoranda.db.queries import jobs as queries
 from memoranda.embedders.hash_words import HashWords
 from memoranda.errors import EmbedderRefused, EmbedderUnavailable
 from memoranda.testing import BrokenEmbedder, DeferredEmbedder
@@ -102,6 +103,27 @@ def test_a_worker_that_runs_once_ends_with_what_it_could_not_do(memoranda, answe
     assert (document["embedder"], document["begun"], len(document["left"])) == ("hash/words@512", 0, 2)
 
 
+@pytest.mark.behaviour("W08")
+@BACKENDS
+def test_what_has_no_vector_is_seen_behind_a_hundred_other_jobs(memoranda, answer, backend):
+    down = BrokenEmbedder(EmbedderUnavailable("the service is down"), name=HashWords.name, dimensions=512)
+    with MemoryEngine(backend.url, embedder=DeferredEmbedder(HashWords()), background="external") as engine:
+        engine.setup()
+        for number in range(100):
+            engine._database.run(queries.enqueue, ("", f"persona {number}"), queries.FLUSH, {"policies": "standard"})
+        engine.persona("main").memories.write(TEXTS[0])
+    with MemoryEngine(backend.url, embedder=down, background="external") as engine:
+        engine.drain(timeout=0)
+
+    result = memoranda("backfill")
+    assert (result.exit_code, result.stdout) == (
+        3,
+        "not every memory has a vector: the service is down. See: memoranda jobs\n",
+    )
+    assert [job["kind"] for job in answer("backfill", code=3)["left"]] == ["embed"]
+    assert "not everything is done: the service is down." in memoranda("worker", "--once").stdout
+
+
 def test_a_worker_needs_a_store_and_makes_none(run, tmp_path):
     result = run("worker")
 
@@ -194,7 +216,7 @@ def test_a_store_of_words_has_nobody_to_ask(run):
     assert (result.exit_code, result.stdout) == (0, "the store goes by words only: there is no embedder to ask\n")
 
 
-@pytest.mark.behaviour("E06")
+@pytest.mark.behaviour("W49")
 def test_a_check_that_fails_says_what_to_do(run, server, remote):
     run("write", TEXTS[0], **remote)
     assert run("check", **remote).stdout == f"{OPENAI}@1536 answers\n"

@@ -37,7 +37,7 @@ def test_a_store_moves_and_old_vectors_go_when_they_are_pruned(memoranda, answer
     assert len(server.texts) == 300  # what is embedded already is not sent again
     statistics = answer("stats", "--embedder", SMALL)
     assert (statistics["embedder"], statistics["vectors"], statistics["other_vectors"]) == (SMALL, 300, 0)
-    assert answer("reembed", "--embedder", "hash/words") == {"embedded": 300, "embedder": "hash/words"}
+    assert answer("reembed", "--embedder", "hash/words")["embedded"] == 300
 
 
 @pytest.mark.behaviour("E07", "S22")
@@ -45,7 +45,7 @@ def test_a_store_moves_and_old_vectors_go_when_they_are_pruned(memoranda, answer
 def test_a_move_that_is_interrupted_says_how_far_it_came_and_goes_on_there(memoranda, answer, server):
     memoranda("write", "-", input=ROWS)
     server.fail(Fault(), 2)
-    server.fail(Fault(status=400), 1)
+    server.fail(Fault(status=401), 1)
 
     broken = memoranda("reembed", "--embedder", SMALL)
 
@@ -53,8 +53,25 @@ def test_a_move_that_is_interrupted_says_how_far_it_came_and_goes_on_there(memor
     assert "256 of 300 memories are done. The store goes on with its old vectors" in broken.stderr
     assert answer("recall", "address of parcel 12")["hits"]
     assert answer("stats")["embedder"] == "hash/words@512"
-    assert answer("reembed", "--embedder", SMALL) == {"embedded": 44, "embedder": SMALL}
+    assert answer("reembed", "--embedder", SMALL) == {"embedded": 44, "embedder": SMALL, "refused": []}
     assert len(set(server.texts)) == 300 and len(server.texts) == 300 + 44
+
+
+@BACKENDS
+def test_a_text_that_is_refused_is_told_and_the_store_moves_without_it(memoranda, answer, server):
+    memoranda("write", "-", input='"Parcel 1."\n"Parcel 2."')
+    refused = Fault(status=400)
+    server.fail(refused, 2)  # both, then the first of them
+
+    moved = memoranda("reembed", "--embedder", SMALL)
+
+    assert moved.exit_code == 3
+    assert moved.stdout.startswith(f"1 memory embedded: the store goes by {SMALL} now\nsome texts were refused")
+    assert moved.stdout.endswith("See: memoranda jobs\n") and "Parcel" not in moved.stdout
+    statistics = answer("stats", "--embedder", SMALL)
+    assert (statistics["embedder"], statistics["vectors"]) == (SMALL, 1)
+    assert [job["kind"] for job in answer("reembed", "--embedder", SMALL, code=0)["refused"]] == []
+    assert answer("stats", "--embedder", SMALL)["vectors"] == 2
 
 
 @pytest.mark.parametrize("name", [[], ["--embedder", "auto"], ["--embedder", "none"]], ids=" ".join)

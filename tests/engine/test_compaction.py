@@ -247,3 +247,61 @@ def test_what_is_appended_meanwhile_is_kept(opened):
     handle = chat.handle
     assert chat.compact(SMALL).folded == 6
     assert [message.text for message in chat.messages(folded=False)] == ["question 4", "answer 4"]
+
+
+def test_what_was_archived_beyond_the_fold_counts_for_nothing(opened):
+    """The newest were archived: those that stay must be among the others."""
+    _, _, chat, model = opened("[]", "They spoke.")
+    archived = chat.archive([5, 6])
+    done = chat.compact(CompactionPolicy(keep_tokens=10))
+    assert (done.folded, done.last, chat.record().folded) == (2, 2, 4)
+    assert [message.text for message in chat.window(1_000)] == ["question 2", "answer 2"]
+    chat.append(turns(4))
+    model.answers += ["[]", "They spoke on."]
+    done = chat.compact(SMALL)
+    assert (done.folded, done.first, done.last) == (4, 3, 8) and "question 3" not in model.calls[-1].text
+    assert len(archived) == 2 and chat.record().folded == 8
+
+
+def test_of_a_turn_that_no_call_can_read_at_once_the_rest_stays_pending(opened):
+    steps = [{"role": "assistant", "content": f"Step {number}. " + "So it goes. " * 15} for number in range(6)]
+    talk = [{"role": "user", "content": "Begin."}, *steps, *turns(1)]
+    engine, _, chat, model = opened("[]", "They began.", *["[]"] * 9, talk=talk)
+    done = chat.compact(CompactionPolicy(keep_tokens=10, max_fold_tokens=150))
+    assert (done.folded, done.flushed.messages, chat.record().pending) == (7, 3, 4)
+    assert engine.drain() == 0 and chat.record().pending == 0
+    assert (
+        sum(f"Step {number}. So" in call.text for number in range(6) for call in model.calls[:1] + model.calls[2:]) == 6
+    )
+
+
+def test_a_message_that_no_call_can_read_is_left_to_a_job(opened):
+    talk = [{"role": "user", "content": " ".join(f"Parcel {number}." for number in range(90))}, *turns(1)[1:]]
+    engine, _, chat, model = opened("Parcels.", *["[]"] * 9, talk=talk)
+    done = chat.compact(CompactionPolicy(keep_tokens=0, max_fold_tokens=100))
+    assert done.folded == 2 and "longer than one call" in done.flushed.skipped and chat.record().pending == 2
+    assert [job.kind for job in engine.jobs()] == ["flush"] and len(model.calls) == 1
+    assert engine.drain() == 0 and chat.record().pending == 0
+
+
+def test_a_long_run_of_tools_is_folded_between_two_of_its_steps(opened):
+    def step(number):
+        call = {"id": f"c{number}", "name": "look", "args": {}}
+        result = {"role": "tool", "content": "herring " * 20, "tool_call_id": f"c{number}"}
+        return [{"role": "assistant", "content": f"Step {number}.", "tool_calls": [call]}, result]
+
+    talk = [{"role": "user", "content": "Find it."}, *(message for number in range(9) for message in step(number))]
+    _, _, chat, model = opened("[]", "They look.", talk=talk)
+    done = chat.compact(CompactionPolicy(keep_tokens=150, max_fold_tokens=200))
+    assert done.folded % 2 == 1 and done.folded >= 5 and done.problem is None
+    assert "Step 0." in model.calls[1].text
+    window = chat.window(1_000)
+    assert len(window) == len(talk) - done.folded and window[0].tool_calls and window[-1].role == "tool"
+
+
+def test_a_compaction_has_the_rest_flushed_at_once_where_jobs_are_done_in_line(opened):
+    _, me, chat, model = opened(reply("Ana asked."), "They spoke.", reply("In the lab."), background="inline")
+    me.scoped(space="lab").conversation("thread-1").append("In the lab.")
+    chat.append("What is next?")
+    assert chat.compact(SMALL).flushed.messages == 6
+    assert len(model.calls) == 3 and chat.record().pending == 0

@@ -1,5 +1,7 @@
 """Conversations: messages in order, each once, whole, and nobody else's."""
 
+import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +11,7 @@ from sqlalchemy import func, select
 from memoranda.errors import InvalidInput, NotAllowed
 from memoranda.ids import new_id
 from memoranda.messages import Message, ToolCall
+from memoranda.messages.windowing import window
 from memoranda.pipelines import conversing
 from memoranda.policies import CompactionPolicy
 from memoranda.testing import ScriptedModel
@@ -112,6 +115,16 @@ def test_a_preset_that_wants_an_author_wants_one_here(make_engine):
     engine.persona("main", user="ana").conversation("thread-1").append("hello")
 
 
+def test_a_preset_that_wants_an_author_shows_nothing_to_nobody(engine):
+    anybody, nobody = engine.persona("main"), engine.persona("main", preset="ledger")
+    anybody.conversation("thread-1").append("The crane is stuck.")
+    chat = nobody.conversation("thread-1")
+    assert (chat.messages(), chat.window(100), chat.size(), chat.record()) == ([], [], 0, None)
+    assert (nobody.conversations.list(), nobody.conversations.names()) == ([], [])
+    assert nobody.conversations.search("crane") == [] and chat.turn_block() == ""
+    assert anybody.conversations.search("crane")
+
+
 # -- each once
 
 
@@ -175,6 +188,88 @@ def test_a_history_that_is_set_keeps_what_agrees_with_it(me):
 
 
 # -- windows
+
+
+@pytest.mark.behaviour("C10")
+def test_what_is_pending_outlives_a_history_that_is_set_without_it(make_engine):
+    model = ScriptedModel(["[]"])
+    engine = make_engine(model=model, background="external")
+    chat = engine.persona("main").conversation("thread-1")
+    said = [
+        {"role": "user", "content": text, "id": id} for id, text in enumerate_ids("moved to Ghent", "yes", "hi", "x")
+    ]
+    chat.append(said)
+    assert chat.out_of_sight(["3", "4"]).messages == 2 and not engine.jobs()
+
+    assert [message.id for message in reconcile(chat, said[2:])] == ["3", "4"]
+    assert [message.id for message in chat.window(1_000)] == ["3", "4"]
+    assert [(message.id, message.pending) for message in chat.messages()][:2] == [("1", True), ("2", True)]
+    assert [job.kind for job in engine.jobs()] == ["flush"]
+    engine.drain()
+    assert "moved to Ghent" in model.calls[0].text and chat.record().pending == 0
+    assert [message.position for message in reconcile(chat, said)] == [3, 4], "what is folded is there already"
+
+
+def test_what_is_pending_and_said_again_is_in_sight_again(make_engine):
+    engine = make_engine(background="external")
+    chat = engine.persona("main").conversation("thread-1")
+    said = [{"role": "user", "content": text, "id": id} for id, text in enumerate_ids("one", "two", "three")]
+    chat.append(said)
+    chat.pending([1, 2])
+    assert [message.position for message in reconcile(chat, said)] == [1, 2, 3], "all of it agrees"
+    assert [message.id for message in reconcile(chat, [said[2], said[1]])] == ["3", "2"]
+    assert [(message.id, message.pending) for message in chat.messages()] == [("1", True), ("3", False), ("2", False)]
+    assert len(engine.jobs()) == 1
+
+
+def enumerate_ids(*texts):
+    return [(str(number), text) for number, text in enumerate(texts, 1)]
+
+
+def test_an_old_message_in_a_batch_is_the_one_that_is_stored(me):
+    chat = me.conversation("thread-1")
+    chat.append({"role": "system", "content": "Be brief.", "id": "s"})
+    chat.append([{"role": "user", "content": f"number {n}", "id": f"m{n}"} for n in range(600)])
+    again = [
+        {"role": "system", "content": "Be brief.", "id": "s"},
+        *({"role": "user", "id": f"m{n}"} for n in range(599)),
+    ]
+    appended = chat.append([*again, {"role": "user", "content": "new", "id": "new"}])
+    assert [message.position for message in appended] == [*range(1, 601), 602]
+    assert texts(appended)[:2] == ["Be brief.", "number 0"] and len(chat.messages()) == 602
+
+
+def test_what_is_long_is_prepared_beside_the_event_loop(make_engine):
+    threads = set()
+
+    class Watched(dict):
+        def items(self):
+            threads.add(threading.get_ident())
+            return super().items()
+
+    chat = make_engine().handle.persona("main").conversation("thread-1")
+    said = Message(role="user", content="hello", id="1", extra=Watched(a=1))
+
+    async def say():
+        await chat.aappend(said)
+        await chat.areconcile([said, "and more"])
+
+    asyncio.run(say())
+    assert threads and threading.get_ident() not in threads
+
+
+def test_a_window_read_in_pages_is_the_window_of_the_whole(me):
+    chat = me.conversation("thread-1")
+    call = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "name": "f", "args": {}}]}
+    said = [
+        "begin",
+        call,
+        *(f"meanwhile {n}" for n in range(62)),
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+    ]
+    stored = chat.append([*said, "end"])
+    for max_tokens in (5, 60, 200, 250, 10_000):
+        assert chat.window(max_tokens) == window(stored, max_tokens)
 
 
 def test_a_window_is_read_from_the_end(me):

@@ -3,10 +3,11 @@
 import io
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from memoranda import MemoryEngine
 from memoranda.messages import Message
+from memoranda.testing import ScriptedModel
 from memoranda.testing.twin import unwrap
 
 SAID = [
@@ -117,3 +118,61 @@ def test_another_language_indexes_the_words_anew(engine, twin, tmp_path):
     assert " sail " in english.content_terms and " sailing " in said.content_terms and said[2]
     assert said.length == english.length and tuple(system) == ("", 0, False)
     german.close()
+
+
+def test_what_was_extracted_there_is_what_is_not_extracted_again(twin, tmp_path):
+    def store(name, *answers):
+        url, model = f"sqlite:///{tmp_path / name}", ScriptedModel(list(answers))
+        return twin(MemoryEngine(url, embedder="hash/words", model=model, background="external"))
+
+    with store("here.db", "[]") as engine, store("there.db") as other:
+        chat, there = (one.persona("main").conversation("thread-1") for one in (engine, other))
+        chat.append(["one", "two"])
+        other.import_from(exported(engine))
+        chat.append(["here 3", Message(role="user", content="on both sides", id="m1")])
+        chat.pending([2, 3, 4])
+        assert chat.flush().messages == 3
+        there.append(["there 3", "there 4", Message(role="user", content="on both sides", id="m1")])
+        assert there.pending([2]).messages == 1
+
+        for _ in range(2):
+            other.import_from(exported(engine))
+            assert texts(there) == ["one", "two", "there 3", "there 4", "on both sides", "here 3"]
+            assert there.record().pending == 0, "it was pending here, and extracted there"
+        there.pending([1, 2, 3, 4, 5, 6])
+        assert [message.text for message in there.messages() if message.pending] == ["one", "there 3", "there 4"]
+
+
+def test_a_review_of_a_file_counts_up_to_what_only_this_store_has(twin, tmp_path):
+    nothing = '{"user_model": [], "memories": []}'
+    models = [ScriptedModel([nothing] * 2) for _ in range(2)]
+    with (
+        twin(MemoryEngine(f"sqlite:///{tmp_path / 'here.db'}", embedder="hash/words", model=models[0])) as engine,
+        twin(MemoryEngine(f"sqlite:///{tmp_path / 'there.db'}", embedder="hash/words", model=models[1])) as other,
+    ):
+        chat, there = (one.persona("main").conversation("thread-1") for one in (engine, other))
+        chat.append(["one", "two"])
+        other.import_from(exported(engine))
+        chat.append("here 3")
+        chat.review()
+        there.append("there 3")
+        other.import_from(exported(engine))
+        there.review()
+        assert "there 3" in models[1].calls[0].text and "user: one" not in models[1].calls[0].text
+
+
+def test_an_import_looks_at_the_conversations_of_its_own_scopes_alone(engine, other):
+    for user in ("ana", "ben"):
+        other.persona("main", user=user).conversation("thread-1").append(["one", "two"])
+    database = unwrap(other)._database
+
+    def set_back(conn, tables):
+        conn.execute(update(tables.conversations).values(last_position=0))
+
+    def places(conn, tables):
+        return dict(conn.execute(select(tables.conversations.c.author, tables.conversations.c.last_position)).all())
+
+    database.run(set_back)
+    engine.persona("main", user="ana").conversation("thread-2").append("hello")
+    other.import_from(exported(engine))
+    assert database.read(places)["ben"] == 0

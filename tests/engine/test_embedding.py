@@ -117,7 +117,7 @@ def test_vectors_come_back_to_the_texts_they_were_made_for(make_engine):
         assert {other: hits.get(other, 0) for other in vectors} == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.behaviour("W06")
+@pytest.mark.behaviour("S06")
 def test_an_embedder_that_is_down_costs_no_memory(make_engine, backend):
     if backend.name == "sqlite-memory":
         pytest.skip("not applicable: a store in memory has one engine")
@@ -146,7 +146,7 @@ def test_a_store_is_never_opened_with_another_embedder_and_says_what_to_do(make_
     assert contents(make_engine(embedder="auto").persona("main").recall("lisbon")) == ["The office is in Lisbon."]
 
 
-@pytest.mark.behaviour("W06")
+@pytest.mark.behaviour("S06")
 def test_a_store_whose_embedder_is_not_installed_goes_by_words_and_says_so(make_engine, backend, monkeypatch):
     if backend.name == "sqlite-memory":
         pytest.skip("not applicable: a store in memory has one engine")

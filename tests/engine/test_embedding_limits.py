@@ -76,8 +76,8 @@ def waiting_threads():
 
 def test_a_caller_waits_two_seconds_for_a_comparison_and_five_for_an_answer_unless_the_host_says_otherwise():
     policy = TimeoutPolicy()
-    assert [policy.seconds(texts, asked=False) for texts in (1, 128, 129, 1280)] == [2, 2, 4, 20]
-    assert policy.seconds(1, asked=True) == 5
+    assert [policy.seconds(texts, "compare") for texts in (1, 128, 129, 1280)] == [2, 2, 4, 20]
+    assert (policy.seconds(1, "question"), policy.seconds(129, "store")) == (5, 60)
     with pytest.raises(ConfigurationError, match="positive"):
         TimeoutPolicy(compare=0)
 
@@ -106,6 +106,23 @@ def test_what_would_be_compared_is_stored_all_the_same(make_engine, hanging, ded
 
     assert all(item.created and LATE in item.degraded for item in written)
     assert not memories.write(TEXT).created  # the same words are known without a vector
+
+
+@pytest.mark.parametrize("background", ["off", "thread"])
+def test_what_is_compared_with_nothing_waits_longer_and_not_for_ever(make_engine, hanging, background):
+    limits = TimeoutPolicy(store=0.05, question=0.05)
+    patient = replace(resolve("standard"), timeout=limits, dedupe=DedupePolicy(name="key"))
+    engine = make_engine(embedder=hanging, preset=patient, background=background)
+    me = engine.persona("main")
+    written = me.memories.write(TEXT)
+    [taken_in] = me.knowledge.ingest("manual", text=TEXT)
+    assert written.created and taken_in.chunks == 1
+    assert all(answer.degraded for answer in (written, taken_in))
+
+    hanging.told.set()
+    engine.backfill()
+    assert engine.drain() == 0
+    assert me.stats().vectors == 2
 
 
 def test_a_question_is_answered_from_words_where_its_vector_does_not_come(make_engine, hanging):

@@ -15,15 +15,17 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from sqlalchemy import select
+from sqlalchemy import and_, insert, select, update
 
 from memoranda import MemoryEngine
 from memoranda.archive import UnreadableArchive
 from memoranda.db.queries import conversations, jobs, moving
-from memoranda.errors import ConfigurationError, InvalidInput, StoreUnavailable
+from memoranda.embedders.hash_words import HashWords
+from memoranda.errors import ConfigurationError, EmbedderUnavailable, InvalidInput, StoreUnavailable
 from memoranda.messages import Message
+from memoranda.nodes import Node
 from memoranda.reports import Imported
-from memoranda.testing import FixedEmbedder
+from memoranda.testing import DeferredEmbedder, FixedEmbedder
 from memoranda.testing.twin import unwrap
 
 OWN = ("erasures", "jobs", "snapshots", "snapshot_memories")
@@ -100,6 +102,9 @@ def fill(engine):
     ana.memories.delete(ana.memories.write("A slip of the tongue.").id)
     ana.scoped(space="office").memories.write("The kettle leaks.")
     ana.knowledge.ingest("manual", text="# Boats\n\nThe first one leaves at nine.", metadata=METADATA)
+    ana.collection("boats", model="mine").add([Node(key="ferry", content="", metadata=METADATA, vector=[1.0, 0.5])])
+    ana.record_keys("index").note(["ferry", "raft"], groups=["boats", None])
+    ana.items.put(("boats", "a.b"), "ferry", {"leaves": METADATA}, texts={"name": "The ferry"}, ttl_minutes=50_000.5)
     said = [Message(role="user", content="a\0b", id="m1", extra={"raw": b"\0", "minus": -0.0}), "Thanks."]
     ana.conversation("thread-1").append(said)
     assert "14th" in ana.conversation("thread-1").system_block()
@@ -125,6 +130,37 @@ def extracted(conn, tables, scope):
     numbers = {"first_position": 1, "last_position": 2, "proposed": 3, "written": 1}
     values = {"prompt_version": "1", "model": "test/scripted", "created_at": datetime(2025, 3, 1, tzinfo=UTC)}
     tables.inserts.add(conn, tables.extractions, [key | numbers | values])
+
+
+VALUES = {
+    "metadata": {"a": [1]},
+    "json": {"b": [2.5, None]},
+    "moment": datetime(2025, 3, 1, 9, 30, 0, 5, tzinfo=UTC),
+    "uuid": UUID(int=9),
+    "truth": True,
+    "integer": 3,
+    "number": 2.5,
+    "text": "said",
+}
+"""What a column holds that nothing else has filled, by what it takes."""
+
+
+def plain(value):
+    return not isinstance(value, np.ndarray | bytes) and value in (None, "", 0, False, {}, [])
+
+
+def varied(conn, tables):
+    """Give every column that holds one plain value so far another one, in one row."""
+    conn.execute(insert(tables.settings).values(key="measured", value=VALUES["json"]))
+    for name, fields in moving.shape(tables).items():
+        table = next(table for table in tables.metadata.sorted_tables if moving.noun(tables, table) == name)
+        rows = conn.execute(select(*moving.columns(table))).mappings().all()
+        key = [column.name for column in moving.row_key(table)]
+        one = and_(*(table.c[column] == rows[0][column] for column in key))
+        for column, field in fields.items():
+            held = [row[column] for row in rows]
+            if column not in key and all(plain(value) for value in held):
+                conn.execute(update(table).where(one).values({column: VALUES[field.kind]}))
 
 
 def contents(engine):
@@ -182,9 +218,19 @@ def edited(data, table, **values):
 def test_a_store_goes_from_sqlite_to_postgres_and_back(somewhere, postgres_url, tmp_path, twin):
     start, middle, end = somewhere("start.db"), somewhere(url=postgres_url), somewhere("end.db")
     fill(start)
+    unwrap(start)._database.run(varied)
     before = contents(start)
     empty = [name for name in moving.shape(unwrap(start)._database.tables) if counts(before, name) == [0]]
     assert empty == [], "fill() has to store something in every table"
+
+    unsaid = {
+        (table, column)
+        for table in {table for table, *_ in before}
+        for column in next(row for (name, *_), row in before.items() if name == table)
+        if column not in ("tenant", "persona")
+        and all(plain(row[column]) for (name, *_), row in before.items() if name == table)
+    }
+    assert unsaid == set(), "a column that holds nothing could be left behind unseen"
 
     start.export_to(tmp_path / "one.jsonl")
     there = middle.import_from(tmp_path / "one.jsonl")
@@ -214,7 +260,7 @@ def test_what_every_table_declares_is_moved(engine):
         assert "n" not in {column.name for column in moving.row_key(table)}
     # Whoever adds index terms to another table has to have them made anew by an import.
     searched = {table for table in tables.metadata.sorted_tables if "content_terms" in table.c}
-    assert searched == {tables.memories, tables.knowledge_chunks, tables.messages}
+    assert searched == {tables.memories, tables.knowledge_chunks, tables.messages, tables.store_item_texts}
 
 
 def test_the_same_store_makes_the_same_file(engine, tmp_path):
@@ -415,6 +461,56 @@ def test_rows_that_are_there_are_left_alone(engine, somewhere):
 
     assert contents(engine) == before
     assert imported.already_there == {"memories": 1, "sources": 1, "vectors": 1}
+
+
+def test_a_row_that_is_there_keeps_its_history_and_no_other(engine, somewhere):
+    me = engine.persona("main")
+    me.user_model.write("baseline", "Based in Lisbon.", 9)
+    memory = me.memories.write("Tea is at four.", source={"type": "manual"})
+    copy = somewhere()
+    copy.import_from(io.BytesIO(exported(engine)[0]))
+    for home in ("Porto", "Braga"):
+        me.user_model.write("baseline", f"Moved to {home}.", 9)
+    me.memories.supersede(memory.id, "Tea is at five.")
+
+    imported = copy.import_from(io.BytesIO(exported(engine)[0]))
+
+    there = copy.persona("main")
+    assert imported.already_there["user_model_versions"] == 2
+    assert counts(contents(copy), "user_model_versions", "memory_versions") == [0, 0]
+    assert [memory.content for memory in there.memories.list()] == ["Tea is at five.", "Tea is at four."]
+    there.user_model.write("baseline", "Moved to Faro.", 9)
+    assert [row.content for row in there.user_model.history("baseline")] == ["Based in Lisbon.", "Moved to Faro."]
+    assert there.user_model.undo("baseline").content == "Based in Lisbon."
+
+
+@pytest.mark.behaviour("W04")
+def test_a_text_that_was_revised_here_gets_no_vector_of_the_old_one(make_engine):
+    embedder = DeferredEmbedder(HashWords())
+    engine = make_engine(embedder=embedder, background="external", preset="statements")
+    me = engine.persona("main").scoped(people=["ana"])
+    kept = me.memories.keep("Ana keeps two grey cats in the house", about="person:ana")
+    engine.drain()
+    data, _ = exported(engine)
+    embedder.errors = [EmbedderUnavailable("down")]
+    me.memories.keep("Ana owns three black dogs in the yard", about="person:ana", id=kept.memory.id)
+
+    assert engine.import_from(io.BytesIO(data)).already_there["vectors"] == 1
+
+    assert engine.drain() == 0
+    assert me.memories.nearest("Ana owns three black dogs in the yard").legs["vector"] == pytest.approx(1, abs=1e-5)
+
+
+def test_vectors_still_to_come_are_made_in_the_store_they_come_to(make_engine, somewhere):
+    engine = make_engine(embedder=DeferredEmbedder(HashWords()), background="external")
+    engine.persona("main").memories.write("Tea is at four.")
+    other = somewhere(embedder=DeferredEmbedder(HashWords()), background="external")
+    other.persona("main").memories.write("The kettle leaks.")
+    other.drain()
+    other.import_from(io.BytesIO(exported(engine)[0]))
+    assert [job.kind for job in other.jobs()] == ["embed"]
+    assert other.drain() == 0
+    assert other.persona("main").stats().vectors == 2
 
 
 def test_what_was_erased_here_does_not_come_back(engine):

@@ -187,6 +187,39 @@ def test_a_child_of_a_fork_and_its_parent_go_on(backend):
         assert contents(me.recall("lisbon")) == names
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="not applicable: this platform does not fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_goes_on_though_others_were_at_work_when_it_was_forked(backend):
+    if backend.name == "sqlite-memory":
+        pytest.skip("not applicable: a store in memory belongs to one process")
+    with MemoryEngine(backend.url, embedder="hash/words") as engine:
+        me, done = engine.persona("main"), threading.Event()
+
+        def work(number):
+            while not done.is_set():
+                me.memories.write(f"Thread {number} counts the boats.")
+                me.memories.list(limit=1)
+
+        workers = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+        for worker in workers:
+            worker.start()
+        codes = []
+        for number in range(10):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                code = 1
+                try:
+                    code = 0 if me.memories.write(f"Child {number} counts the gulls.").created else 2
+                finally:
+                    os._exit(code)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        done.set()
+        for worker in workers:
+            worker.join()
+        assert codes == [0] * 10
+
+
 def test_a_broken_embedder_degrades_in_words(make_engine):
     embedder = BrokenEmbedder(RuntimeError("token sk-secret refused for text Lisbon"))
     me = make_engine(embedder=embedder).persona("main")

@@ -5,8 +5,12 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import event
 
-from memoranda.errors import InvalidInput, ModelRefused, ModelUnavailable, NotAllowed
+from memoranda import MemoryEngine
+from memoranda.db.queries import extractions, folding
+from memoranda.effects import Runner
+from memoranda.errors import ConfigurationError, InvalidInput, ModelRefused, ModelUnavailable, NotAllowed
 from memoranda.policies import CompactionPolicy, JobPolicy, Policies, RedactionPolicy
 from memoranda.protocols import Completion
 from memoranda.reports import Pending
@@ -71,12 +75,12 @@ def test_a_memory_says_where_it_came_from(opened):
 @pytest.mark.behaviour("C21")
 def test_a_machine_s_numbers_are_capped_where_the_preset_says_so(opened):
     sure = {"content": "Everything matters.", "importance": 99, "confidence": 1.0}
-    _, me, chat, _ = opened(reply(sure))
+    _, me, chat, _ = opened(reply(sure, {"content": "Little does.", "importance": 0.1}))
     chat.pending([1])
     chat.flush()
-    [memory] = me.memories.list()
+    memory = max(me.memories.list(), key=lambda memory: memory.importance)
     assert (memory.importance, memory.confidence) == (7, 8)
-    more = {"content": "Nothing matters.", "importance": "10", "confidence": 1.0}
+    more = {"content": "Nothing matters.", "importance": "10", "confidence": 10}
     _, me, chat, _ = opened(reply(more), preset="journal", name="thread-2")
     chat.pending([1])
     chat.flush()
@@ -405,16 +409,18 @@ def test_a_compaction_leaves_what_was_said_in_another_scope_to_a_job(opened):
     assert "We release Falcon" not in model.calls[2].text
 
 
-def test_policies_that_only_a_persona_has_are_not_replaced_by_the_engine_s(make_engine, caplog):
+def test_what_was_left_under_policies_of_a_persona_s_own_waits_for_an_engine_that_has_them(make_engine, caplog):
     model = ScriptedModel([reply(FALCON)])
     engine = make_engine(model=model, background="external", job_policy=JobPolicy(delay_seconds=0))
     chat = engine.persona("main", preset=Policies(limit=3)).conversation("thread-1")
     chat.append([{"role": "user", "content": "We release Falcon.", "id": "1"}])
     chat.pending(["1"])
     chat.end_session()
-    engine.drain()
+    for _ in range(2):
+        assert engine.drain() == 0
     [job] = engine.jobs()
-    assert not model.calls and job.status == "failed" and "policies of its own" in job.error
+    assert not model.calls and (job.status, job.attempts) == ("waiting", 0) and "policies of its own" in job.error
+    assert caplog.text.count("is left alone: It was left by a persona with policies of its own") == 1
     assert chat.pending().messages == 1 and chat.flush().written == 1
 
 
@@ -426,3 +432,218 @@ def test_an_excerpt_holds_no_half_of_a_secret(opened, before):
     [memory] = me.memories.list()
     [source] = me.memories.get(memory.id).sources
     assert "sk-" not in source.excerpt
+
+
+APART = Policies(compaction=CompactionPolicy(max_fold_tokens=100, flush_min_tokens=10))
+"""Two messages of `long` are two slices."""
+
+
+def long(text):
+    return (text + " ") * (300 // len(text))
+
+
+def declining(messages):
+    return ModelRefused("It declines.") if "bombs" in messages[1]["content"] else reply(FALCON)
+
+
+def test_what_a_model_refuses_is_set_aside_and_everything_else_goes_on(opened, frozen_clock):
+    talk = [long("How to make bombs?"), long("We release Falcon.")]
+    engine, me, chat, model = opened(*[declining] * 6, talk=talk, preset=APART, clock=frozen_clock)
+    assert chat.pending([1, 2]).job and engine.drain() == 0
+    assert contents(me) == [FALCON["content"]] and [message.pending for message in chat.messages()] == [True, False]
+    [job] = engine.jobs()
+    assert (job.status, job.error, len(model.calls)) == ("failed", "It declines.", 2)
+
+    chat.append(long("And then?"))
+    assert chat.pending([3]).messages == 2 and engine.drain() == 0 and len(model.calls) == 3
+    assert [message.pending for message in chat.messages()] == [True, False, False]
+    done = chat.flush()  # whoever asks is answered
+    assert (done.messages, done.problem, len(model.calls)) == (1, "It declines.", 4)
+
+    engine.drain()
+    frozen_clock.advance(days=2)
+    model.answers[:] = [reply(DRY_RUN)] * 2
+    chat.append(long("Well?"))
+    assert chat.pending([4]).job and engine.drain() == 0
+    assert chat.record().pending == 0 and "bombs" in model.calls[-1].text
+
+
+def test_an_answer_that_cannot_be_read_twice_lets_others_go_first(opened):
+    engine, me, chat, model = opened(
+        "no", "no", reply(FALCON), "no", "[]", talk=[long("One."), long("Two.")], preset=APART
+    )
+    chat.pending([1, 2])
+    assert engine.drain() == 0 and engine.jobs() == []
+    assert ["One." in call.text for call in model.calls] == [True, True, False]
+    assert contents(me) == [FALCON["content"]] and chat.record().pending == 1
+    assert chat.flush().problem and chat.flush().problem is None and chat.record().pending == 0
+
+
+def test_a_service_that_refuses_whoever_asks_sets_nothing_aside(opened):
+    refused = ModelRefused("It refuses the key.", status=401)
+    _, _, chat, model = opened(refused, "[]", "[]", talk=[long("One."), long("Two.")], preset=APART)
+    chat.pending([1, 2])
+    assert [bool(chat.flush().problem) for _ in range(3)] == [True, False, False]
+    assert ["One." in call.text for call in model.calls] == [True, True, False]
+
+
+def test_where_nothing_may_be_written_any_more_nobody_is_asked_and_others_go_on(make_engine):
+    answer = reply({"content": "The desk is red.", "about": "everyone"})
+    model = ScriptedModel([answer, answer])
+    engine = make_engine(model=model, preset="statements", background="external")
+    me = engine.persona("main", tenant="acme", user="ana")
+    for number, space in enumerate(("home", "work"), 1):
+        me.spaces.create(space)
+        chat = me.scoped(space=space, people=["ana"]).conversation("thread-1")
+        chat.append([{"role": "user", "content": f"At {space}."}])
+        chat.pending([number])
+    me.spaces.archive("home")
+    assert chat.flush().written == 1 and "At work." in model.calls[0].text
+    done = chat.flush()
+    assert (done.messages, done.written) == (1, 0) and "archived" in done.problem
+    assert not chat.end_session() and engine.drain() == 0 and engine.jobs() == []
+    assert chat.record().pending == 1 and len(model.calls) == 1
+    me.spaces.create("home")
+    assert chat.flush().messages == 1 and chat.record().pending == 0 and "At home." in model.calls[1].text
+
+
+def test_who_has_left_a_project_keeps_what_was_said_in_it_in_private(make_engine):
+    model = ScriptedModel([reply({"content": "Apollo starts in May."}), reply({"content": "Gout."})])
+    engine = make_engine(model=model, preset="ledger")
+    ana, ben = (engine.persona("main", tenant="acme", user=user) for user in ("ana", "ben"))
+    for persona in (ana, ben):
+        persona.projects.add_member("apollo", persona.scope.user)
+    for number, (me, said) in enumerate(((ana.scoped(project="Apollo"), "Apollo starts."), (ana, "I have gout.")), 1):
+        chat = me.conversation("thread-1")
+        chat.append([{"role": "user", "content": said}])
+        chat.pending([number])
+    ana.projects.remove_member("apollo", "ana")
+    assert [chat.flush().written, chat.flush().written] == [1, 1]
+    assert {memory.audience for memory in ana.memories.list()} == {"private"} and ben.memories.list() == []
+
+
+def test_a_message_longer_than_one_call_reads_is_read_part_by_part(opened):
+    parcels = [f"Parcel {number} went astray." for number in range(60)]
+    _, me, chat, model = opened(
+        reply(FALCON),
+        "[]",
+        ModelUnavailable("asleep"),
+        *[reply(FALCON, DRY_RUN)] * 5,
+        talk=[" ".join(parcels), "Oh."],
+        preset=APART,
+    )
+    chat.pending([1, 2])
+    done = chat.flush()
+    assert (done.messages, done.written, done.problem) == (1, 1, "asleep") and chat.record().pending == 2
+    while chat.record().pending:
+        assert chat.flush().problem is None
+    seen = "".join(call.text for call in model.calls[3:])
+    assert all(parcel in seen for parcel in parcels) and "Oh." in seen
+    assert contents(me) == [DRY_RUN["content"], FALCON["content"]]
+    assert all(call.text.count("Parcel") < 20 for call in model.calls)
+
+
+def test_what_one_worker_saves_is_not_set_aside_by_another_nor_the_other_way_round(opened):
+    """Of two that read the same messages one is refused: whoever has an answer saves it."""
+    done = []
+
+    def late(_):
+        done.append(other.flush())
+        return ModelRefused("It declines.")
+
+    def first(_):
+        done.append(other.flush())
+        return reply(DRY_RUN)
+
+    _, me, chat, _ = opened(late, reply(FALCON), first, ModelRefused("It declines."))
+    other = me.handle.conversation("thread-1")
+    for number in (1, 3):
+        chat.pending([number])
+        done.append(chat.flush())
+        assert sorted(bool(one.problem) for one in done) == [False, True] and chat.flush().skipped
+        done.clear()
+    assert contents(me) == [DRY_RUN["content"], FALCON["content"]] and chat.record().pending == 0
+
+
+class Unusable:
+    """An embedder that somebody has set up wrongly."""
+
+    name = "test/unusable"
+    dimensions = 8
+
+    def embed(self, texts, purpose):
+        raise ConfigurationError("The key is refused.")
+
+    async def aembed(self, texts, purpose):
+        return self.embed(texts, purpose)
+
+
+def test_whoever_flushes_or_reviews_is_told_of_an_embedder_that_is_set_up_wrongly(opened):
+    findings = json.dumps({"user_model": [], "memories": [FALCON | {"confidence": 9}]})
+    _, _, chat, _ = opened(reply(FALCON), findings, reply(FALCON), "A summary.", embedder=Unusable(), background="off")
+    chat.pending([1])
+    assert chat.flush().problem == chat.review().problem == "The key is refused." and chat.record().pending == 1
+    done = chat.compact(CompactionPolicy(keep_tokens=0))
+    assert done.folded and done.flushed.problem == "The key is refused." and chat.record().pending == done.folded
+
+
+class Between(Runner):
+    """Does something right before a database function is called for the first time."""
+
+    def __init__(self, *parts):
+        super().__init__(*parts)
+        self.then = {}
+
+    def _perform(self, effect):
+        self.then.pop(getattr(getattr(effect, "fn", None), "__name__", ""), lambda: None)()
+        return super()._perform(effect)
+
+
+def test_what_is_marked_while_a_job_finds_nothing_is_not_forgotten(backend, make_engine):
+    model = ScriptedModel(["[]", reply(FALCON)])
+    handle = make_engine(model=model, background="external").handle
+    chat = handle.persona("main").conversation("thread-1")
+    chat.append("Nothing.")
+    chat.pending([1])
+    assert chat.end_session() and chat.flush().messages == 1
+
+    def mark():
+        chat.append("We release Falcon.")
+        chat.pending([2])
+        assert chat.end_session()
+
+    handle._runner = between = Between(handle._database, handle._space, handle._model)
+    between.background = handle._background
+    handle._background._runner = between
+    between.then["finish"] = mark
+    assert handle.drain() == 0 and not between.then
+    assert chat.record().pending == 0 and handle.jobs() == []
+
+
+def test_a_clear_in_the_midst_of_a_plan_leaves_nothing_to_fold_or_to_flush(postgres_url):
+    """Every statement sees what was committed before it."""
+    with MemoryEngine(postgres_url, embedder="none") as engine, MemoryEngine(postgres_url, embedder="none") as other:
+        me, late = engine.persona("main"), other.persona("main").conversation("thread-1")
+        chat, database = me.conversation("thread-1"), engine._database
+        left = 0
+
+        def clearing(conn, cursor, statement, *rest):
+            nonlocal left
+            if "FROM memoranda.messages" in statement:
+                left -= 1
+                if left == 0:
+                    late.clear()
+
+        event.listen(database._engine, "after_cursor_execute", clearing)
+        scope, setting, policy = me.scope, chat._context.setting(), CompactionPolicy(keep_tokens=0)
+        for look in (
+            lambda: database.read(folding.plan, scope, "thread-1", policy),
+            lambda: database.read(folding.pending, scope, "thread-1", 100),
+            lambda: database.read(extractions.reviewable, setting, "thread-1"),
+        ):
+            for statement in (1, 2, 3):
+                left = 0
+                said = chat.append([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
+                chat.pending(said)
+                left = statement
+                assert look() is None or statement > 1

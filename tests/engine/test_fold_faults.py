@@ -1,9 +1,9 @@
 """Whatever becomes of the model or the process: no message is lost, none is extracted twice, and no turn fails."""
 
+import asyncio
 import json
 import os
 import re
-import time
 import traceback
 from collections import Counter
 from typing import Any
@@ -14,9 +14,8 @@ from sqlalchemy import create_engine, text
 
 from memoranda import MemoryEngine
 from memoranda.effects import Complete, Runner, Transact
-from memoranda.errors import ModelUnavailable
-from memoranda.models.checked import CheckedModel
-from memoranda.policies import CompactionPolicy, DedupePolicy, JobPolicy, Policies, ReviewPolicy
+from memoranda.errors import ConfigurationError, ModelRefused, ModelUnavailable
+from memoranda.policies import CompactionPolicy, DedupePolicy, JobPolicy, Policies, ReviewPolicy, WritePolicy
 from memoranda.protocols import Completion
 from memoranda.testing import ScriptedModel
 
@@ -74,6 +73,20 @@ class Mortal(Runner):
     met = 0
 
     def _perform(self, effect):
+        effect, last = self._doomed(effect)
+        result = super()._perform(effect)
+        if last:
+            os._exit(DIED)
+        return result
+
+    async def _aperform(self, effect):
+        effect, last = self._doomed(effect)
+        result = await super()._aperform(effect)
+        if last:
+            os._exit(DIED)
+        return result
+
+    def _doomed(self, effect):
         name, times, committed = self.death
         fn = getattr(effect, "fn", None)
         mine = name == ("complete" if isinstance(effect, Complete) else getattr(fn, "__name__", ""))
@@ -81,10 +94,7 @@ class Mortal(Runner):
         mine = mine and self.met == times
         if mine and not committed:
             effect = Transact(_deadly, (effect.fn, *effect.args), write=True)
-        result = super()._perform(effect)
-        if mine:
-            os._exit(DIED)
-        return result
+        return effect, mine
 
 
 def _deadly(conn, tables, fn, *args):
@@ -101,19 +111,22 @@ def url(request, tmp_path):
 
 
 def opened(url, **options):
-    # The leases of the dead lie further ahead than this policy grants, and count as ended.
-    policy = JobPolicy(lease_seconds=1, delay_seconds=0, attempts=20)
+    policy = JobPolicy(delay_seconds=0, attempts=20)
     settings: dict[str, Any] = {"embedder": "none", "preset": POLICIES, "background": "external", "model": Reader()}
     return MemoryEngine(url, **settings | {"job_policy": policy} | options)
 
 
-def die(url, death, work, lease=120):
+def leases_end(engine):
+    engine._database.run(lambda conn, tables: conn.execute(tables.jobs.update().values(lease_until=None)))
+
+
+def die(url, death, work, **options):
     """Do something in a child until it dies; nothing of this process is open then, so nothing of it is shared."""
     child = os.fork()
     if child == 0:
         try:
-            engine = opened(url, job_policy=JobPolicy(lease_seconds=lease, attempts=20))
-            engine._runner = mortal = Mortal(engine._database, engine._space, CheckedModel(Reader()))
+            engine = opened(url, **options)
+            engine._runner = mortal = Mortal(engine._database, engine._space, engine._model)
             mortal.death = death
             work(engine)
         except BaseException:
@@ -133,12 +146,15 @@ def say(chat, *numbers):
         chat.append([{"role": "user", "content": f"question {number}"}, answer])
 
 
-def extracted(engine, channel):
-    """Return how often each message was extracted."""
-    me = engine.persona("main")
-    listed = me.memories.list(limit=1_000)
-    found = [memory for memory in listed if me.memories.get(memory.id).sources[0].channel == channel]
-    return Counter(int(memory.content.split(":")[0].removeprefix("message ")) for memory in found)
+def extracted(engine, channel, *spaces):
+    """Return how often each message was extracted, where it was said in one of some spaces."""
+    found: Counter[int] = Counter()
+    for space in spaces or (None,):
+        me = engine.persona("main").scoped(space=space)
+        for memory in me.memories.list(limit=1_000):
+            if me.memories.get(memory.id).sources[0].channel == channel:
+                found[int(memory.content.split(":")[0].removeprefix("message "))] += 1
+    return found
 
 
 def extractions(url, kind):
@@ -191,10 +207,10 @@ def test_a_job_killed_at_each_step_loses_nothing_and_extracts_nothing_twice(url,
         say(chat_of(engine), 1)
         chat_of(engine).pending([1, 2])
         assert chat_of(engine).turn_done() if kind == "review" else chat_of(engine).end_session()
-    for number, (step, death) in enumerate(steps.items()):
-        lease = 10 ** (7 - number)  # further ahead than any later one grants
-        assert (step, die(url, death, lambda engine: engine.drain(timeout=0), lease)) == (step, DIED)
+    for step, death in steps.items():
+        assert (step, die(url, death, lambda engine: engine.drain(timeout=0))) == (step, DIED)
         with opened(url) as engine:
+            leases_end(engine)
             chat, done = chat_of(engine), step == "after it was saved"
             assert [message.text for message in chat.messages()] == ["question 1", "answer 1"]
             assert extracted(engine, kind) == (Counter([1, 2]) if done else Counter())
@@ -204,20 +220,105 @@ def test_a_job_killed_at_each_step_loses_nothing_and_extracts_nothing_twice(url,
     assert extractions(url, kind) == [1, 2]
 
 
+@FORKS
+def test_whoever_awaits_a_compaction_dies_as_whoever_waits_for_it(url):
+    with opened(url) as engine:
+        engine.setup()
+        say(chat_of(engine), 1)
+    for step in ("after the flush was asked for", "while it is saved", "after it was saved", "in the fold"):
+        assert (step, die(url, COMPACTION[step], lambda engine: asyncio.run(chat_of(engine).acompact()))) == (
+            step,
+            DIED,
+        )
+        with opened(url) as engine:
+            assert not any(message.folded or message.pending for message in chat_of(engine).messages())
+            assert extracted(engine, "flush") == Counter([1, 2][: 2 * (step in ("after it was saved", "in the fold"))])
+    with opened(url) as engine:
+        assert chat_of(engine).compact().folded == 2 and extracted(engine, "flush") == Counter([1, 2])
+
+
+class Picky(Reader):
+    """Does not do its work where somebody says so."""
+
+    faulty = True
+
+    def complete(self, messages, *, schema=None, max_tokens=None):
+        if self.faulty and "question 1" in messages[1]["content"]:
+            raise ModelRefused("It declines.")
+        return super().complete(messages, schema=schema, max_tokens=max_tokens)
+
+
+class Misconfigured(Picky):
+    """Cannot be asked at all."""
+
+    def complete(self, messages, *, schema=None, max_tokens=None):
+        if self.faulty:
+            raise ConfigurationError("There is no such model.")
+        return super().complete(messages, schema=schema, max_tokens=max_tokens)
+
+
+SPACES = Policies(
+    dedupe=DedupePolicy(name="none"),
+    write=WritePolicy(space="declared"),
+    compaction=CompactionPolicy(keep_tokens=0),
+)
+FAULTS: dict[str, tuple[Reader, tuple[str, int, bool] | None]] = {
+    "the oldest is refused": (Picky(), ("set_aside", 1, True)),
+    "the oldest is refused, and its worker dies": (Picky(), ("set_aside", 1, False)),
+    "the scope of the oldest is gone": (Reader(), None),
+    "a setting is wrong": (Misconfigured(), None),
+}
+
+
+@FORKS
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_cannot_be_extracted_is_not_lost_and_not_in_the_way(url, fault):
+    model, death = FAULTS[fault]
+    options: dict[str, Any] = {"model": model, "preset": SPACES}
+    with opened(url, **options) as engine:
+        engine.setup()
+        me = engine.persona("main")
+        for number, space in enumerate(("home", "work"), 1):
+            me.spaces.create(space)
+            say(me.scoped(space=space).conversation("thread-1"), number)
+        chat = chat_of(engine)
+        chat.pending([1, 2, 3, 4])
+        chat.end_session()
+        if isinstance(model, Picky):
+            model.faulty = True
+        else:
+            me.spaces.archive("home")
+    if death is not None:
+        assert die(url, death, lambda engine: engine.drain(timeout=0), **options) == DIED
+    with opened(url, **options) as engine:
+        leases_end(engine)
+        assert engine.drain() == 0 and {job.status for job in engine.jobs()} <= {"failed"}
+        chat, wrong = chat_of(engine), isinstance(model, Misconfigured)
+        assert extracted(engine, "flush", "home", "work") == (Counter() if wrong else Counter([3, 4]))
+        assert chat.flush().problem and chat.record().pending == (4 if wrong else 2)
+        if isinstance(model, Picky):
+            model.faulty = False
+        else:
+            engine.persona("main").spaces.create("home")
+        while (done := chat.flush()).skipped is None:
+            assert done.problem is None
+        assert extracted(engine, "flush", "home", "work") == Counter([1, 2, 3, 4]) and chat.record().pending == 0
+    assert extractions(url, "flush") == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize("kind", ["review", "flush"])
-def test_a_model_slower_than_the_lease_saves_nothing_that_a_second_worker_has_saved(url, kind):
+def test_a_worker_that_lost_its_lease_saves_nothing_that_a_second_worker_has_saved(url, kind):
     reader = Reader()
     others: list[int] = []
 
     def slow(messages):
-        time.sleep(0.1)
-        with opened(url, job_policy=lease) as second:
+        with opened(url) as second:
+            leases_end(second)
             second.drain()
             others.append(sum(extracted(second, kind).values()))
         return reader.complete(messages, schema={"title": "Rewrite"} if kind == "review" else {})
 
-    lease = JobPolicy(lease_seconds=0.05, delay_seconds=0)
-    with opened(url, model=ScriptedModel([slow]), job_policy=lease) as engine:
+    with opened(url, model=ScriptedModel([slow])) as engine:
         engine.setup()
         chat = chat_of(engine)
         say(chat, 1)

@@ -18,7 +18,7 @@ from memoranda.policies import JobPolicy
 from memoranda.testing import DeferredEmbedder
 
 AT_ONCE = JobPolicy(delay_seconds=0, attempts=2)
-OWNER = ("", "main")
+OWNER, EMBEDS = ("", "main"), jobs.Means(kinds=[jobs.EMBED])
 TEXT = "The spare key hangs behind the door."
 
 
@@ -114,13 +114,13 @@ def test_the_next_look_is_when_the_first_job_can_be_begun(make_engine, later):
     engine = make_engine(embedder=later, background="external")
     me, database = engine.persona("main"), engine.handle._database
     me.memories.write(TEXT)
-    database.run(jobs.claim, OWNER, [jobs.EMBED], "one", policy)
-    assert 100 < database.read(jobs.seconds_until_due, [jobs.EMBED], policy) <= 120
+    database.run(jobs.claim, OWNER, EMBEDS, "one", policy)
+    assert 100 < database.read(jobs.seconds_until_due, EMBEDS) <= 120
     me.memories.write("The kettle stands on the stove.")
-    second = database.run(jobs.claim, OWNER, [jobs.EMBED], "two", policy)
+    second = database.run(jobs.claim, OWNER, EMBEDS, "two", policy)
     database.run(jobs.postpone, second, 5.0, "it is down")
-    assert 0 < database.read(jobs.seconds_until_due, [jobs.EMBED], policy) <= 5
-    assert database.read(jobs.seconds_until_due, ["unheard of"], policy) is None
+    assert 0 < database.read(jobs.seconds_until_due, EMBEDS) <= 5
+    assert database.read(jobs.seconds_until_due, jobs.Means(kinds=["unheard of"])) is None
 
 
 # -- attempts
@@ -160,9 +160,9 @@ def test_an_attempt_whose_lease_ended_cannot_end_the_next_one(make_engine, later
     engine = make_engine(embedder=later, background="external")
     engine.persona("main").memories.write(TEXT)
     database, over = engine.handle._database, JobPolicy(lease_seconds=1e-6)
-    first = database.run(jobs.claim, OWNER, [jobs.EMBED], "thread and drain", over)
+    first = database.run(jobs.claim, OWNER, EMBEDS, "thread and drain", over)
     time.sleep(0.01)
-    second = database.run(jobs.claim, OWNER, [jobs.EMBED], "thread and drain", over)
+    second = database.run(jobs.claim, OWNER, EMBEDS, "thread and drain", over)
 
     assert (first.attempts, second.attempts) == (1, 2)
     assert not database.run(jobs.finish, first)

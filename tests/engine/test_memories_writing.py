@@ -277,7 +277,7 @@ def test_a_memory_that_left_may_be_written_anew(me):
 # -- vectors
 
 
-@pytest.mark.behaviour("S06", "W06")
+@pytest.mark.behaviour("S06")
 def test_a_memory_is_stored_and_found_by_words_while_the_embedder_is_down(make_engine):
     me = make_engine(embedder=BrokenEmbedder()).persona("main")
     written = me.memories.write("The museum opens on Tuesday.")

@@ -75,6 +75,42 @@ def test_messages_are_seen_by_their_own_user_alone(make_engine):
     assert engine.persona("side", tenant="acme", user="ana").conversations.search("crane") == []
 
 
+@pytest.mark.behaviour("P25")
+def test_what_was_said_in_a_space_comes_up_there_alone(make_engine):
+    me = make_engine(embedder="none", preset="statements").persona("main")
+    office, home = me.scoped(space="office", people=["ana"]), me.scoped(space="home", people=["ana"])
+    office.conversation("a").append(["The crane in the harbour is stuck.", "It is an old one."])
+    home.conversation("a").append("Nobody is at the harbour.")
+
+    assert said(office.conversations.search("harbour")) == ["The crane in the harbour is stuck."]
+    [found] = home.conversations.search("harbour")
+    assert found.message.text == "Nobody is at the harbour." and found.before == found.after == ()
+    assert me.conversations.search("harbour") == []
+
+
+def test_a_space_of_other_presets_sees_what_was_said_outside_every_space(make_engine):
+    me = make_engine(embedder="none").persona("main")
+    for place in (me, me.scoped(space="office"), me.scoped(space="home")):
+        place.conversation("a").append(f"The crane of {place.handle.scope.space} is stuck.")
+    assert said(me.conversations.search("crane")) == ["The crane of None is stuck."]
+    there = said(me.scoped(space="office").conversations.search("crane"))
+    assert set(there) == {"The crane of None is stuck.", "The crane of office is stuck."}
+
+
+def test_where_every_statement_is_about_somebody_only_who_was_there_finds_what_was_said(make_engine):
+    me = make_engine(embedder="none", preset="statements").persona("main")
+    me.scoped(people=["ana", "bob"]).conversation("a").append("The crane is stuck, says Bob.")
+    me.scoped(thread="t1").conversation("a").append("The crane is stuck in thread one.")
+    me.conversation("a").append("The crane is stuck for everyone.")
+
+    def found(**axes):
+        return {text.split()[-1] for text in said(me.scoped(**axes).conversations.search("crane"))}
+
+    assert found() == {"everyone."}
+    assert found(people=["bob", "eve"]) == {"everyone.", "Bob."} and found(people=["eve"]) == {"everyone."}
+    assert found(thread="t1") == {"everyone.", "one."} and found(thread="t2") == {"everyone."}
+
+
 def test_what_is_cleared_is_found_no_more_and_a_new_message_at_once(me):
     chat = me.conversation("chat")
     chat.append("The ferry leaves at ten")

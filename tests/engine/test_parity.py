@@ -1,30 +1,16 @@
 """Every verb of every handle comes twice: `verb` and its async twin `averb`."""
 
-import importlib
 import inspect
-import pkgutil
 import typing
 from typing import Any
 
 import pytest
 
-import memoranda
 from memoranda.engine import MemoryEngine
 from memoranda.persona import Persona
+from memoranda.testing.handles import handles
 
-
-def handle_classes():
-    found = set()
-    for module in pkgutil.walk_packages(memoranda.__path__, "memoranda."):
-        if module.name.startswith(("memoranda.testing", "memoranda.cli")) or module.name.endswith("__main__"):
-            continue
-        for value in vars(importlib.import_module(module.name)).values():
-            if inspect.isclass(value) and getattr(value, "_memoranda_handle", False):
-                found.add(value)
-    return sorted(found, key=lambda cls: cls.__name__)
-
-
-HANDLES = handle_classes()
+HANDLES = handles()
 
 
 def functions(cls):

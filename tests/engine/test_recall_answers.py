@@ -32,6 +32,19 @@ def test_what_another_engine_writes_is_recalled_at_once(make_engine, backend):
         assert order(other.recall(f"tram line {n}"))[0] == f"The tram of line {n} is late"
 
 
+def test_a_vector_that_the_caller_has_is_not_made_again(make_engine):
+    embedder = FixedEmbedder({"The kettle is red.": [1, 0], "The ferry is late.": [0, 1]})
+    me = make_engine(embedder=embedder).persona("main")
+    for text in embedder.vectors:
+        me.memories.write(text)
+    assert order(me.recall("unknown words", vector=[0, 1]))[0] == "The ferry is late."
+    for wrong in ([1.0], [float("nan"), 0.0], "no vector"):
+        with pytest.raises(InvalidInput, match="vector"):
+            me.recall("unknown words", vector=wrong)
+    by_words = make_engine(embedder="none").persona("other")
+    assert by_words.recall("kettle", vector=[0, 1]).abstained, "a store that goes by words takes no notice"
+
+
 @pytest.mark.behaviour("R26")
 def test_a_hit_reads_as_one_line(make_engine, frozen_clock):
     me = make_engine(embedder="none", clock=frozen_clock).persona("main")

@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -228,3 +229,76 @@ def test_two_reviews_at_once_apply_one(opened):
     late = chat.review()
     assert done[0].memories == 1 and late.memories == 0 and late.problem
     assert [memory.content for memory in me.memories.list()] == ["Ana moved to Ghent."]
+
+
+def test_each_scope_is_reviewed_for_itself_and_a_flush_is_told_of_what_was_shown(opened):
+    _, me, chat, model = opened(EMPTY, EMPTY, "[]", "[]")
+    lab = me.scoped(space="lab").conversation("thread-1")
+    lab.append("In the lab.")
+    chat.append(["I moved on. " + "So it goes. " * 200, "And on."])
+    assert (chat.review().messages, chat.review().messages, chat.review().messages) == (4, 1, 0)
+    assert "In the lab." not in model.calls[0].text and "In the lab." in model.calls[1].text
+    chat.pending([1, 2, 3, 4, 5])
+    assert (chat.flush().messages, chat.flush().messages) == (4, 1)
+    assert "Messages 1 to 2, 5 to 5 were looked through before" in model.calls[2].text
+    assert "Messages 3 to 3 were looked through before" in model.calls[3].text
+
+
+def test_an_answer_of_another_shape_is_never_nothing_to_note(opened):
+    answers = ({"user_model": "none", "memories": []}, {"user_model": [], "memories": "none"})
+    said = 'No. The format would be {"user_model": [], "memories": []} otherwise.'
+    _, me, chat, _ = opened(*map(json.dumps, answers), said, '{"user_model": {"goals": "a nap"}}')
+    assert all(chat.review().problem for _ in range(3))
+    done = chat.review()
+    assert (done.dropped, done.problem) == (1, None) and me.user_model.list() == []
+
+
+def test_turns_that_end_while_a_review_runs_leave_the_next_one(opened):
+    def during(_):
+        chat = handle.persona("main").conversation("thread-1")
+        chat.append("I moved on.")
+        for _ in range(8):
+            chat.turn_done()
+        return EMPTY
+
+    engine, _, chat, model = opened(during, EMPTY)
+    handle = engine.handle
+    for _ in range(8):
+        chat.turn_done()
+    assert engine.drain() == 0 and engine.jobs() == [] and chat.record().user_turns == 0
+    assert ["I moved on." in call.text for call in model.calls] == [False, True]
+
+
+def test_reviews_that_rewrite_the_same_dimensions_do_not_wait_for_each_other(opened):
+    names = [f"d{number}" for number in range(40)]
+    meeting = Barrier(2)
+
+    def answering(order):
+        def answer(_):
+            meeting.wait(30)
+            return findings(*((name, f"text of {name}", 9) for name in order))
+
+        return answer
+
+    engine, _, chat, _ = opened(answering(names), answering(names[::-1]))
+    other = engine.handle.persona("main").conversation("thread-2")
+    other.append("I moved to Ghent.")
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda one: one.review(), (chat.handle, other)))
+    assert [one.problem for one in done] == [None, None] and sum(one.dimensions for one in done) == 40
+
+
+def test_where_nothing_may_be_written_any_more_no_model_is_asked(make_engine):
+    model = ScriptedModel()
+    engine = make_engine(model=model, preset="statements", background="external")
+    me = engine.persona("main", tenant="acme", user="ana")
+    me.spaces.create("home")
+    chat = me.scoped(space="home", people=["ana"]).conversation("thread-1")
+    chat.append("I moved to Ghent.")
+    me.spaces.archive("home")
+    assert "archived" in chat.review().problem
+    for _ in range(8):
+        chat.turn_done()
+    assert engine.drain() == 0
+    [job] = engine.jobs()
+    assert (job.status, job.attempts) == ("failed", 1) and "archived" in job.error and not model.calls

@@ -16,7 +16,7 @@ from memoranda.db.queries import erasure, projects, snapshots
 from memoranda.db.queries.erasure import Target
 from memoranda.errors import ModelUnavailable, NotAllowed
 from memoranda.pipelines import prompting
-from memoranda.policies import CompactionPolicy, PromptPolicy
+from memoranda.policies import CompactionPolicy, Policies, PromptPolicy, RedactionPolicy
 from memoranda.presets import LEDGER, STANDARD
 from memoranda.scope import Scope
 from memoranda.testing import ScriptedModel
@@ -298,6 +298,22 @@ def test_a_lost_membership_ends_those_that_show_what_it_let_be_seen(engine, shar
     assert bob.conversation("a").system_block() == after
 
 
+@pytest.mark.behaviour("P09")
+def test_a_secret_that_is_found_in_it_ends_it(make_engine, caplog):
+    engine = make_engine()
+    careless = engine.persona("main", preset=Policies(redaction=RedactionPolicy(enabled=False)))
+    careless.memories.write("The key is sk-proj-" + "a1B2c3D4" * 6)
+    assert "sk-proj" in careless.conversation("a").system_block()
+
+    caplog.set_level(logging.INFO, "memoranda.snapshots")
+    chat = engine.persona("main").conversation("a")
+    block = chat.system_block()
+    assert "[REDACTED:openai-key]" in block and "sk-proj" not in block
+    assert [record.__dict__["memoranda.snapshot.end"] for record in caplog.records] == ["secret"]
+    assert chat.system_block() == block == careless.conversation("a").system_block()
+    assert rows(engine) == [block]
+
+
 # -- at the same moment
 
 
@@ -337,6 +353,51 @@ def test_no_block_that_has_ended_is_stored_afterwards(engine, shared, end, first
         late.result()
     assert rows(engine) == ([] if first == "block" else [""])
     assert bob.conversation("a").system_block() == ""
+
+
+@pytest.mark.parametrize("end", ["clear", "compaction"])
+def test_a_block_that_is_taken_while_its_conversation_is_emptied_ends_with_it(make_engine, end):
+    made = make_engine(model=ScriptedModel(["[]", "They said hello."]))
+    engine, me = made.handle, made.handle.persona("main")
+    me.memories.write("Ana lives in Lisbon.")
+    chat = me.conversation("a")
+    chat.append(["hello", {"role": "assistant", "content": "hi"}])
+    context, done, go_on = me._context, threading.Event(), threading.Event()
+    take = (prompting._taken, context.setting(), "a", prompting._key(context), "0f1e2d3c")
+    with ThreadPoolExecutor(2) as pool:
+        early = pool.submit(engine._database.run, slowly(take[0], done, go_on), *take[1:])
+        done.wait(10)
+        late = pool.submit(chat.clear if end == "clear" else lambda: chat.compact(CompactionPolicy(keep_tokens=0)))
+        time.sleep(0.1)
+        go_on.set()
+        assert early.result().block and late.result()
+    assert rows(made) == []
+
+
+def test_an_erasure_of_a_user_and_their_first_blocks_do_not_wait_for_each_other(make_engine):
+    policies = Policies(prompt=PromptPolicy(user_model="frozen"))
+    made = make_engine(preset=policies)
+    engine = made.handle
+    ana = engine.persona("main", tenant="acme", user="ana")
+
+    def talk(number):
+        for name in range(4):
+            chat = ana.conversation(f"{number}-{name}")
+            chat.append("hello")
+            chat.system_block()
+
+    def erase(_):
+        engine.erase(tenant="acme", user="ana")
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(4):
+            ana.projects.add_member("apollo", "ana")
+            ana.user_model.write("goals", f"goal {number}")
+            ana.memories.write_many([f"Event {number} {n}." for n in range(20)])
+            doing = [pool.submit(do, number) for do in (talk, erase, talk, erase)]
+            assert not [one.exception() for one in doing if one.exception()]
+    engine.erase(tenant="acme", user="ana")
+    assert rows(made) == []
 
 
 def test_blocks_taken_while_their_memories_and_their_user_are_erased_show_none_of_them(make_engine):

@@ -14,19 +14,19 @@ from memoranda import MemoryEngine
 from memoranda.embedders.hash_words import HashWords
 from memoranda.embedders.openai import OpenAIEmbedder
 from memoranda.errors import EmbedderUnavailable, MemorandaError
-from memoranda.memories import Memories
-from memoranda.persona import Persona
+from memoranda.item_operations import PutItem
+from memoranda.messages import Message
+from memoranda.nodes import Node
 from memoranda.policies import JobPolicy
-from memoranda.projects import Projects
-from memoranda.spaces import Spaces
 from memoranda.telemetry import count_input_tokens
 from memoranda.testing import BrokenEmbedder, DeferredEmbedder
+from memoranda.testing.handles import handles
 from memoranda.testing.openai_server import OpenAIServer
-from memoranda.user_model import UserModel
 
 TEXT, ASKED, NAME = "zanzibarium", "quixotical", "persephonia"
-PLAIN = {"setup", "revision", "build_indexes", "close", "work"}
-"""Verbs about tables and connections, which the database's instrumentation sees, and one whose jobs are operations."""
+PLAIN = {"setup", "revision", "build_indexes", "close", "work", "Tool.run"}
+"""Verbs about tables and connections, which the database's instrumentation sees, and those that call other verbs."""
+PLAIN |= {f"Items.{verb}" for verb in ("put", "get", "delete", "search", "list_namespaces")}  # a batch of one
 
 
 class Collector(SpanProcessor):
@@ -114,6 +114,41 @@ def call_every_verb(engine, tmp_path):
     call(me.user_model, "history", NAME)
     call(me.user_model, "as_of", "2026-01-01")
     call(me.user_model, "undo", NAME)
+    call(me.knowledge, "ingest", f"{NAME}-manual", text=f"The {TEXT} leaves at nine.")
+    call(me.knowledge, "list")
+    call(me.knowledge, "get", f"{NAME}-manual")
+    call(me.knowledge, "delete", f"{NAME}-manual")
+    nodes = me.collection(f"{NAME}-nodes")
+    call(nodes, "add", [Node(key=f"{NAME}-node", content=f"The {TEXT} is blue.")])
+    call(nodes, "get", [f"{NAME}-node"])
+    call(nodes, "search", f"{ASKED}")
+    call(nodes, "count")
+    call(nodes, "delete", [f"{NAME}-node"])
+    call(nodes, "clear")
+    keys = me.record_keys(f"{NAME}-keys")
+    call(keys, "now")
+    call(keys, "note", [f"{NAME}-key"])
+    call(keys, "exist", [f"{NAME}-key"])
+    call(keys, "list")
+    call(keys, "delete", [f"{NAME}-key"])
+    call(me.items, "batch", [PutItem(namespace=(NAME,), key=NAME, value={TEXT: TEXT})])
+    call(me.items, "check_embedder")
+    call(me.items, "sweep")
+    said = me.conversation(f"{NAME}-conversation")
+    call(said, "append", [Message(role="user", content=f"The {TEXT} is late.", id="m1"), "Yes."])
+    call(said, "reconcile", [Message(role="user", content=f"The {TEXT} is late.", id="m1"), "No."])
+    for verb in ("messages", "record", "size", "system_block", "user_model_block", "turn_block", "prompt"):
+        call(said, verb)
+    call(said, "window", 100)
+    for verb in ("instructions", "compact", "pending", "flush", "review", "turn_done", "end_session"):
+        call(said, verb)
+    call(said, "out_of_sight", [])
+    call(said, "archive", ["m1"])
+    call(said, "remove", ["m1"])
+    call(said, "clear")
+    call(me.conversations, "list")
+    call(me.conversations, "names")
+    call(me.conversations, "search", f"the {ASKED}")
     call(me, "stats")
     call(engine, "check")
     call(engine, "calibrate", tenant=f"{NAME}-tenant", persona=f"{NAME}-persona", user=f"{NAME}-user")
@@ -136,10 +171,11 @@ def call_every_verb(engine, tmp_path):
 
 
 def verbs():
-    for handle in (MemoryEngine, Persona, Memories, Projects, Spaces, UserModel):
+    for handle in handles():
         for name, _ in inspect.getmembers(handle, inspect.isfunction):
-            if not name.startswith("_") and hasattr(handle, f"a{name}") and name not in PLAIN:
-                yield f"{handle.__name__}.{name}"
+            label = f"{handle.__name__}.{name}"
+            if not name.startswith("_") and hasattr(handle, f"a{name}") and not {name, label} & PLAIN:
+                yield label
 
 
 def test_every_verb_is_one_span(engine, spans, tmp_path):
@@ -201,6 +237,18 @@ SAYS_NAMES = {
     "UserModel.undo",
     "MemoryEngine.jobs",
     "MemoryEngine.backup",
+    "Knowledge.ingest",
+    "Knowledge.list",
+    "Knowledge.get",
+    "Collection.add",
+    "Collection.get",
+    "Collection.search",
+    "RecordKeys.list",
+    "Items.batch",
+    "Conversation.record",
+    "Conversations.list",
+    "Conversations.names",
+    "Conversations.search",
 }
 
 
@@ -214,6 +262,8 @@ def test_no_text_and_no_name_is_in_a_span_a_log_record_or_a_repr(make_engine, sp
     for line in shown:
         assert not [word for word in (TEXT, ASKED, NAME) if word in line.casefold()], line
     for label, answer in answers.items():
+        if isinstance(answer, str):
+            continue  # a block that was asked for is its text
         assert TEXT not in repr(answer).casefold() and ASKED not in repr(answer).casefold(), label
         assert NAME not in repr(answer).casefold() or label in SAYS_NAMES, label
 
@@ -350,15 +400,23 @@ async def test_operations_side_by_side_do_not_mix(backend, spans):
 
 
 class NeverDone(HashWords):
+    def __init__(self):
+        super().__init__()
+        self.called = asyncio.Event()
+
     async def aembed(self, texts, purpose="text"):
+        self.called.set()
         await asyncio.sleep(60)
 
 
 async def test_a_cancelled_verb_ends_its_span(spans):
-    async with MemoryEngine("sqlite://", embedder=NeverDone(), background="off") as engine:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await engine.persona("main").memories.awrite("one thing")
+    embedder = NeverDone()
+    async with MemoryEngine("sqlite://", embedder=embedder, background="off") as engine:
+        writing = asyncio.create_task(engine.persona("main").memories.awrite("one thing"))
+        await embedder.called.wait()
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
         assert not trace.get_current_span().is_recording()
     assert [span.attributes["error.type"] for span in spans] == ["asyncio.exceptions.CancelledError"] * 2
 

@@ -39,6 +39,7 @@ def test_an_export_is_stored_without_loss_and_once(me):
     assert reader.skipped.counts == {
         "messages of branches that were edited away": 30,
         "messages with content of the type 'hologram'": 30,
+        "entries that are no message": 30,
     }
     assert sorted(record.name for record in me.conversations.list()) == sorted(f"talk-{n}" for n in range(30))
 
@@ -53,6 +54,19 @@ def test_an_export_is_stored_without_loss_and_once(me):
 
     take_in(me, data)
     assert me.conversation("talk-7").messages() == messages
+
+
+def test_thousands_of_messages_are_taken_in_whole(me):
+    talk = Conversation("Long", "long")
+    for number in range(2_000):
+        talk.say("assistant" if number % 2 else "user", f"gauge {number}")
+        if number % 500 == 0:
+            talk.node(None)
+    reader = take_in(me, exported(talk))
+    assert reader.skipped.counts == {"entries that are no message": 4}
+    messages = me.conversation("long").messages()
+    assert [message.text for message in messages] == [f"gauge {number}" for number in range(2_000)]
+    assert me.conversation("long").window(100)[-1] == messages[-1]
 
 
 def test_what_was_said_since_is_added(me):

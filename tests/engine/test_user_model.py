@@ -233,3 +233,11 @@ def test_a_write_waits_for_an_undo_that_removes_the_dimension(make_engine):
         assert writing.result().version == 2
     assert me.user_model.write("goals", "two naps").version == 3
     assert me.user_model.undo("goals").content == "a nap"
+
+
+def test_a_preset_that_wants_an_author_shows_nothing_to_nobody(engine, frozen_clock):
+    anybody, nobody = engine.persona("main"), engine.persona("main", preset="ledger")
+    anybody.user_model.write("baseline", "based in Lisbon")
+    assert nobody.user_model.list() == nobody.user_model.history("baseline") == []
+    assert nobody.user_model.as_of("2100-01-01") == [] and nobody.conversation("a").user_model_block() == ""
+    assert anybody.user_model.list()

@@ -132,7 +132,7 @@ def test_full_text_stands_beside_the_tables(blank_url, host):
             assert ("table", "memoranda_memories_fts") in found
             triggers = {name for kind, name in found if kind == "trigger"}
             searched = ("memories", "knowledge_chunks", "messages", "store_item_texts")
-        verbs = ("insert", "delete", "update")
+            verbs = ("insert", "delete", "update")
             assert triggers == {f"memoranda_{noun}_fts_{verb}" for noun in searched for verb in verbs}
 
 

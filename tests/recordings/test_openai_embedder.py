@@ -51,6 +51,13 @@ def test_it_is_chosen_by_name_with_key_and_address_from_the_environment(server, 
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
+def test_a_server_that_is_named_is_sent_no_key_that_was_not_meant_for_it(local_server, embed, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    embedder = OpenAIEmbedder("bge-m3", base_url=local_server.url)
+    assert embed(embedder, ["hello"]).shape == (1, 1024)
+    assert local_server.requests[0].headers["authorization"] == "Bearer none"
+
+
 @pytest.mark.parametrize(
     ("name", "model", "dimensions"),
     [
@@ -187,9 +194,11 @@ def test_a_smaller_limit_of_the_server_is_kept(local_server, embed):
     options = {"base_url": local_server.url, "dimensions": 1024}
     texts = [f"text {number}" for number in range(70)]
 
-    assert embed(OpenAIEmbedder("bge-m3", batch_size=32, **options), texts).shape == (70, 1024)
+    assert embed(OpenAIEmbedder("bge-m3", **options), texts).shape == (70, 1024)  # unasked, for a model of one's own
     with pytest.raises(EmbedderRefused, match="limits of a batch"):
-        embed(OpenAIEmbedder("bge-m3", **options), texts)
+        embed(OpenAIEmbedder("bge-m3", batch_size=64, **options), texts)
+    local_server.max_inputs = 8
+    assert embed(OpenAIEmbedder("bge-m3", batch_size=8, **options), texts).shape == (70, 1024)
 
 
 def test_long_texts_share_a_request_only_within_its_tokens(server, embed):
@@ -457,7 +466,7 @@ def test_another_embedder_is_another_setting_and_no_other_code(make_engine, monk
         assert me.stats().embedder.startswith(name.partition("@")[0])
 
 
-@pytest.mark.behaviour("W06")
+@pytest.mark.behaviour("S06")
 def test_a_key_that_was_revoked_costs_no_memory(make_engine, server):
     me = make_engine(embedder=open_embedder(server)).persona("main")
     server.fail(revoked())

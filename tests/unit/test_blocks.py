@@ -266,3 +266,10 @@ def test_the_guidance_lists_what_to_save_at_once_and_which_store_each_kind_belon
 def test_a_line_of_the_frozen_block_does_not_depend_on_the_moment():
     later = MOMENT + timedelta(days=30)
     assert frozen([memory()]) == frozen([memory(created_at=later, updated_at=later)])
+
+
+@pytest.mark.parametrize("field", ["category", "title", "about"])
+def test_an_order_in_any_part_of_a_line_keeps_it_out_of_every_block(field):
+    odd = memory(1, "Harmless.", **{field: f"{'person:' if field == 'about' else ''}{ORDER}"})
+    assert odd.suspicions and not memory(1, "Harmless.", **{field: "person:ana"}).suspicions
+    assert frozen([odd]).text == "" == blocks.turn([odd], [odd], user=None, budget=500).text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.documents import read_document, walk
+from memoranda.documents import located, read_document, walk
 from memoranda.documents.chunking import normalise, split
 from memoranda.documents.html_text import read_html
 from memoranda.errors import ExtraMissing, InvalidInput, UnreadableDocument
@@ -145,6 +145,20 @@ def test_only_regular_files_are_opened(root):
     for path in ("nothing.txt", "sub/a.txt/b", "loop", "x" * 5000, "a\0b"):
         assert refusal(path, root)
         assert refusal(root / path)
+
+
+@pytest.mark.behaviour("K08")
+def test_nothing_hidden_is_read_below_a_root(root):
+    for name in (".env", ".git/config", "sub/.cache/a.txt"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("words")
+    (root / "open.txt").symlink_to(".env")
+    for path in (".env", ".git/config", "sub/.cache/a.txt", root / ".env", "open.txt", "./.env"):
+        assert "is hidden" in refusal(path, root)
+    with pytest.raises(UnreadableDocument, match="hidden"):
+        located(".git", root)
+    assert read_document("config", root / ".git").text == read_document(root / ".env").text == "words"
+    assert read_document("./sub/a.txt", root).text
 
 
 # -- folders

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.messages import Role
-from memoranda.messages.folds import Turn, fold_end, limits
+from memoranda.messages.folds import Turn, fold_end, limits, turn_end
 
 
 @st.composite
@@ -33,11 +33,15 @@ def test_a_fold_keeps_what_it_must_and_parts_nothing_that_belongs_together(turns
     if not count:
         return
     assert sum(turn.tokens for turn in kept) >= keep
-    assert kept[0].role == "user" if kept else (folded[-1].role == "assistant" and not folded[-1].calls)
+    if kept and kept[0].role != "user":  # between two steps, only where no turn ends
+        assert kept[0].role == "assistant" and folded[-1].role != "user" and not turn_end(turns, fitting, allowed)
+    elif not kept:
+        assert folded[-1].role == "assistant" and not folded[-1].calls
     made = {call for turn in folded for call in turn.calls}
     assert not made & {turn.answers for turn in kept}
     if sum(turn.tokens for turn in folded) > most:  # only where no fold that fits could end
-        assert not fold_end(turns, fitting, fitting)
+        ended = turn_end if turn_end(turns, fitting, allowed) else fold_end
+        assert not ended(turns, fitting, fitting)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +59,11 @@ def test_a_fold_keeps_what_it_must_and_parts_nothing_that_belongs_together(turns
         ("aaua", 0, 100, 4),
         ("uatua", 0, 100, 5),
         ("uauta", 0, 30, 5),
+        ("uatatat", 0, 40, 3),
+        ("uatatat", 0, 20, 3),
+        ("uatatat", 20, 100, 5),
+        ("uatatat", 60, 100, 0),
+        ("uatt", 0, 100, 0),
     ],
 )
 def test_folds_by_hand(roles, keep, most, count):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memoranda.fencing import fence
 from memoranda.prompts import flush, review, summary
 from memoranda.prompts.answers import Proposal
-from memoranda.prompts.material import CUT, Said, cut, ended, transcript, unfenced
+from memoranda.prompts.material import CUT, Said, cut, ended, pieces, transcript, unfenced
 from memoranda.protocols import Completion
 
 NONCE = "0a1b2c3d"
@@ -116,7 +116,8 @@ def test_a_text_ends_with_a_sentence_where_it_can():
 
 
 NUMBERS = [
-    (7, 7), (0, 1), (99, 10), (-3, 1), (7.4, 7), (0.7, 7), (1.0, 10), (1, 1), ("8", 8), ("7/10", 7), ("0.9", 9),
+    (7, 7), (0, 1), (99, 10), (-3, 1), (7.4, 7), (0.7, 7), (0.04, 1), (1.0, 1), ("1.0", 1), (1, 1), ("8", 8),
+    ("7/10", 7), ("0.9", 9),
     ("high", None), (None, None), (True, None), ([3], None), (float("nan"), None), (1e400, None),
 ]  # fmt: skip
 
@@ -126,6 +127,16 @@ NUMBERS = [
 def test_numbers_of_a_model_are_brought_into_range(value, meant):
     item = Proposal.model_validate({"content": "x", "importance": value, "confidence": value})
     assert (item.importance, item.confidence) == (meant, meant)
+
+
+@pytest.mark.parametrize(("other", "meant"), [(0.4, 10), ("0.9", 10), (4, 1), (1.0, 1), (None, 1)])
+def test_one_is_all_only_where_other_items_are_in_fractions(other, meant):
+    answer = [{"content": "a", "confidence": 1.0, "importance": 1}, {"content": "b", "importance": other}]
+    first = flush.read(Completion(json.dumps(answer))).items[0]
+    assert (first.confidence, first.importance) == (meant, 1)
+    dimensions = [{"dimension": "goals", "content": "a nap", "confidence": 1.0}]
+    whole = json.dumps({"user_model": dimensions, "memories": answer[1:]})
+    assert review.read(Completion(whole)).rewrites[0].confidence == meant
 
 
 def test_what_a_model_gets_wrong_costs_a_field_and_no_item():
@@ -149,6 +160,59 @@ def test_half_a_review_is_none():
     assert len(review.read(Completion(whole)).rewrites) == 1
     assert review.read(Completion(whole[:-20])).problem and review.read(Completion(whole, cut=True)).problem
     assert review.read(Completion('{"memories": [{"content": "x"}, 3]}')).unusable == 1
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "confidence"),
+    [
+        ({"goals": "a nap"}, None),
+        ({"goals": {"content": "a nap", "confidence": 9}}, 9),
+        ({"dimension": "goals", "content": "a nap", "confidence": 9}, 9),
+    ],
+)
+def test_a_user_model_is_read_by_its_dimensions_too(dimensions, confidence):
+    [item] = review.read(Completion(json.dumps({"user_model": dimensions, "memories": []}))).rewrites
+    assert (item.dimension, item.content, item.confidence) == ("goals", "a nap", confidence)
+    assert review.read(Completion(json.dumps({"user_model": {"goals": 3}, "memories": []}))).unusable == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"user_model": "nothing", "memories": []},
+        {"user_model": None, "memories": []},
+        {"user_model": [], "memories": {"content": "Ana moved."}},
+        {"memories": "none"},
+    ],
+)
+def test_what_is_no_list_is_never_nothing_to_note(answer):
+    assert review.read(Completion(json.dumps(answer))).problem
+
+
+def test_an_empty_answer_amid_a_sentence_is_an_example():
+    said = 'I will not do this. The format would have been {"user_model": [], "memories": []} otherwise.'
+    assert review.read(Completion(said)).problem and flush.read(Completion(said)).problem
+    fair = 'There is nothing.\n{"user_model": [], "memories": []}'
+    assert review.read(Completion(fair)).problem is None and flush.read(Completion(fair)).problem is None
+
+
+def test_only_what_a_review_has_read_is_said_to_be_read():
+    def before(*positions):
+        asked = flush.build_messages(
+            [Said(position=n, role="user", text="x", day=TODAY) for n in (2, 3, 5, 7)],
+            nonce=NONCE, today=TODAY, characters=100, limit=10, read_before=positions,
+        )[1]["content"]  # fmt: skip
+        return re.findall("Messages (.*) were looked through", asked)
+
+    assert before() == before(1, 4, 9) == []
+    assert before(3, 4, 5, 7) == ["3 to 7"] and before(2, 5) == ["2 to 2, 5 to 5"]
+
+
+@given(st.text("ab. \n", max_size=120), st.integers(1, 40))
+def test_the_pieces_of_a_text_are_all_of_it(text, characters):
+    found = pieces(text, characters)
+    assert all(0 < len(piece) <= characters for piece in found)
+    assert "".join("".join(found).split()) == "".join(text.split())
 
 
 def test_the_package_loads_no_prompt_before_it_is_asked():

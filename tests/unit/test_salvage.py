@@ -31,7 +31,7 @@ WHOLE = {
     "nothing, in the sentence's end": ("Nothing worth saving: []", []),
     "nothing, in backticks": ("`[]`", []),
     "nothing, under its name": ('{"memories": []}', []),
-    "nothing, under its name, in prose": ('Here you are: {"memories": []} - nothing to add.', []),
+    "nothing, under its name, after prose": ('Here you are: {"memories": []}', []),
     "nothing after thinking": ("<think>Could be [1] or not.</think>\n[]", []),
     "fence": (f"```json\n[{T}]\n```", [TEA]),
     "fence without a language": (f"```\n[{T}]\n```", [TEA]),
@@ -206,6 +206,7 @@ FAILED = {
     "thinking and prose": (f"<think>[{T}]</think>Done!", "no JSON"),
     "an open task": ("- [ ] buy milk\n- [ ] feed Rex", "no list"),
     "an empty list in a sentence": ("The function returns [] when nothing is found.", "no list"),
+    "an empty example": ('I decline. The format would have been {"memories": []} otherwise.', "no list"),
     "a type": ("It is a list of str[]", "no list"),
     "a link": ("See [](https://example.com) for more.", "no list"),
     "a template": ("{content}", "no JSON"),
@@ -366,3 +367,10 @@ def test_time_is_linear_in_the_length_of_garbage(piece):
 def test_numbers_that_python_refuses_do_no_harm():
     assert read(f"[{'9' * 10_000}]").value == [None]
     assert math.isfinite(read("[1.5e300]").value[0])
+
+
+@pytest.mark.parametrize("space", [" ", "\t", "\n", "\n "])
+def test_a_long_gap_in_a_fence_holds_nobody_up(space):
+    gap = space * (100_000 // len(space))
+    assert items(f"```json\n{gap}[{T}]{gap}\n```").value == [TEA]
+    assert prose(f"```\n{gap}tea{gap}x").strip().startswith("tea")

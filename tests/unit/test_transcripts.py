@@ -119,12 +119,23 @@ def test_what_is_no_message_is_counted_by_reason():
     assert said(messages) == [("user", "Hello?"), ("assistant", "Hello.")]
     assert skipped == {
         "hidden messages": 2,
-        "entries that are no message": 2,
+        "entries that are no message": 3,
         "empty messages": 1,
         "steps of a model's thinking": 1,
         "messages with content of the type 'hologram'": 1,
         "messages of the role 'critic'": 1,
     }
+
+
+def test_numbers_and_types_that_make_no_sense_end_no_file():
+    odd, plain = Conversation("odd", "odd"), Conversation("plain", "plain")
+    first = odd.say("user", "Hello?")
+    odd.nodes[first]["message"]["create_time"] = 10**400
+    odd.say("assistant", content={"content_type": ["text"], "parts": ["Hm."]})
+    plain.say("user", "And I?")
+    found, reader = read(exported(odd.export(current_node="gone"), plain))
+    assert said(found["odd"].messages) == [("user", "Hello?")] and said(found["plain"].messages) == [("user", "And I?")]
+    assert len(reader.skipped.counts) == 1
 
 
 def test_damaged_trees_are_read_as_far_as_they_go():
@@ -298,6 +309,8 @@ def test_the_user_can_be_named():
         ("13/03/2025, 09:30 - Ana: Hi", datetime(2025, 3, 13, 9, 30)),
         ("[13.03.25, 21:05:09] Ana: Hi", datetime(2025, 3, 13, 21, 5, 9)),
         ("3/13/25, 9:30 PM - Ana: Hi", datetime(2025, 3, 13, 21, 30)),
+        ("2025-03-12 9:30 am Ana: Hi", datetime(2025, 3, 12, 9, 30)),
+        ("2025-03-12 09:30 +00:00 Ana: Hi", datetime(2025, 3, 12, 9, 30, tzinfo=UTC)),
         ("[09:30] Ana: Hi", None),
         ("Ana: Hi", None),
     ],
@@ -307,6 +320,19 @@ def test_times_are_read_where_they_are_plain(line, expected):
     messages, _ = only(f"{line}\nBot: Hello", zone=zone)
     expected = expected and (expected if expected.tzinfo else expected.replace(tzinfo=zone))
     assert (messages[0].content, messages[0].created_at) == ("Hi", expected)
+
+
+@pytest.mark.parametrize("name", ["Amy", "Pma", "Zoe", "Utc Uwe", "Tom", "+49 170 123"])
+def test_no_name_begins_with_the_end_of_a_time(name):
+    for stamp in ("10:30 ", "2025-03-12 10:30 ", "2025-03-12 ", ""):
+        messages, _ = only(f"{stamp}{name}: Hi\nBot: Hello")
+        assert messages[0].name == name
+
+
+@pytest.mark.parametrize("line", [" " * 100_000 + "x", "[" + "\t" * 100_000, "2025-03-12" + " ," * 50_000 + "x"])
+def test_a_long_line_of_nothing_holds_nobody_up(line):
+    messages, _ = only(f"Ana: Hi\n{line}\nBot: Hello")
+    assert [message.name for message in messages] == ["Ana", "Bot"]
 
 
 def test_a_day_that_can_be_read_in_two_ways_is_not_guessed():

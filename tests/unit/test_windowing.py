@@ -144,6 +144,18 @@ def test_a_window_in_which_everything_fits_leaves_out_nothing_usable(messages):
     assert window(result, 10_000) == result
 
 
+@given(conversations, st.integers(1, 150))
+def test_an_end_that_suffices_gives_the_window_of_the_whole(messages, max_tokens):
+    users = [message for message in messages if message.role == "user"][-1:]
+    for start in range(len(messages)):
+        end = messages[start:]
+        if suffices(end, max_tokens):
+            older = [message for message in messages[:start] if message.role == "system"]
+            older += [message for message in users if message in messages[:start]]
+            older.sort(key=lambda message: message.position)
+            assert window([*older, *end], max_tokens) == window(messages, max_tokens)
+
+
 turns = st.lists(st.sampled_from(["u a", "u cx rx a", "u cxy ry rx cz rz a", "s u a"]), max_size=12)
 
 

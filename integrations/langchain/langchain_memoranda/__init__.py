@@ -13,43 +13,59 @@ if TYPE_CHECKING:
     from langchain_memoranda.messages import from_memoranda, to_memoranda
     from langchain_memoranda.middleware import MemoryMiddleware
     from langchain_memoranda.models import LangChainEmbedder, LangChainModel
+    from langchain_memoranda.namespaces import decode_label, encode_label, persona_namespace
+    from langchain_memoranda.record_manager import KnowledgeRecordManager
     from langchain_memoranda.retrievers import KnowledgeRetriever, MemoryRetriever
     from langchain_memoranda.scopes import ScopeResolver
+    from langchain_memoranda.store import MemoryStore
     from langchain_memoranda.summarization import FlushingSummarizationMiddleware
     from langchain_memoranda.tools import MemoryToolkit, memory_tools
+    from langchain_memoranda.vectorstore import KnowledgeVectorStore
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ClassicMemory",
     "FlushingSummarizationMiddleware",
+    "KnowledgeRecordManager",
     "KnowledgeRetriever",
+    "KnowledgeVectorStore",
     "LangChainEmbedder",
     "LangChainModel",
     "MemoryChatHistory",
     "MemoryMiddleware",
     "MemoryRetriever",
+    "MemoryStore",
     "MemoryToolkit",
     "ScopeResolver",
     "__version__",
+    "decode_label",
+    "encode_label",
     "from_memoranda",
     "memory_tools",
+    "persona_namespace",
     "to_memoranda",
 ]
 
 _HOMES = {
     "ClassicMemory": "classic",
     "FlushingSummarizationMiddleware": "summarization",
+    "KnowledgeRecordManager": "record_manager",
     "KnowledgeRetriever": "retrievers",
+    "KnowledgeVectorStore": "vectorstore",
     "LangChainEmbedder": "models",
     "LangChainModel": "models",
     "MemoryChatHistory": "chat_history",
     "MemoryMiddleware": "middleware",
     "MemoryRetriever": "retrievers",
+    "MemoryStore": "store",
     "MemoryToolkit": "tools",
     "ScopeResolver": "scopes",
+    "decode_label": "namespaces",
+    "encode_label": "namespaces",
     "from_memoranda": "messages",
     "memory_tools": "tools",
+    "persona_namespace": "namespaces",
     "to_memoranda": "messages",
 }
 

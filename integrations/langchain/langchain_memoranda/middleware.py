@@ -44,6 +44,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         root: The folder whose files an agent may take in; texts only when left out.
         instructions: Whether the prompt holds the engine's guidance on what to save and where.
         concatenate: Whether the block is joined to the text of the system prompt: for providers that take no list.
+            Content with a picture stays a list.
         record: Whether messages are recorded; an agent that a tool of another agent runs records nothing anyway.
         flush: `job` leaves it to the engine's worker to look through what left the model's sight; `inline` does it at
             once when a summariser has rewritten the state, which costs the turn a call of the engine's model.
@@ -144,7 +145,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Show the model what is remembered, and note what it does not see any more."""
         chat = self._scopes.conversation_of(request.runtime)
         if self._keeps(request.runtime):
-            self._record(chat, request.messages)
+            self._record(chat, request.state["messages"])  # the request may hold what nobody said
             chat.out_of_sight(self._transcripts.ids(chat, request.messages))
             if self._inline and self._transcripts.is_rewritten(chat, request.messages):
                 chat.flush()
@@ -156,7 +157,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Show the model what is remembered, and note what it does not see any more."""
         chat = self._scopes.conversation_of(request.runtime)
         if self._keeps(request.runtime):
-            await self._arecord(chat, request.messages)
+            await self._arecord(chat, request.state["messages"])
             await chat.aout_of_sight(self._transcripts.ids(chat, request.messages))
             if self._inline and self._transcripts.is_rewritten(chat, request.messages):
                 await chat.aflush()
@@ -182,7 +183,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _with(self, message: Any, parts: Sequence[str]) -> Any:
         """Return a copy of a message with texts behind its content."""
         content = message.content
-        if self._concatenate:
+        if self._concatenate and _is_text(content):
             return message.model_copy(update={"content": "\n\n".join(filter(None, [str(message.text), *parts]))})
         given = [{"type": "text", "text": content}] if isinstance(content, str) and content else list(content)
         return message.model_copy(update={"content": [*given, *({"type": "text", "text": part} for part in parts)]})
@@ -240,6 +241,11 @@ class _Transcripts:
         while len(self._by_conversation) > _AT_HAND:
             self._by_conversation.popitem(last=False)
         return transcript
+
+
+def _is_text(content: str | Sequence[Any]) -> bool:
+    """Say whether content can be one text: a picture cannot."""
+    return isinstance(content, str) or all(isinstance(part, str) or part.get("type") == "text" for part in content)
 
 
 def _newest_said(messages: Sequence[BaseMessage]) -> str:

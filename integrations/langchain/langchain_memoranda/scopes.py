@@ -57,16 +57,9 @@ class ScopeResolver:
             return self.memory
         if not isinstance(self.memory, MemoryEngine):
             return self.memory(runtime)
+        persona, tenant, user = identity_of(runtime)
+        asked = self.memory.persona(persona or self.persona, tenant=tenant, user=user)
         names = _Names(runtime)
-        user, known = names.of("user"), _authenticated(runtime)
-        if known is not None and user not in (None, known):
-            raise NotAllowed("The run names another user than the one who is signed in.")
-        if (user := user or known) is None:
-            raise ConfigurationError(
-                "No user is named in this run, and memory is never shared by accident: pass context={'user': ...} or "
-                "config={'configurable': {'user_id': ...}}, or bind the memory to engine.persona(..., user=...)."
-            )
-        asked = self.memory.persona(names.of("persona") or self.persona, tenant=names.of("tenant") or "", user=user)
         narrowed = {axis: value for axis in _SCOPED if (value := names.of(axis)) is not None}
         return asked.scoped(**narrowed) if narrowed else asked  # type: ignore[arg-type]
 
@@ -86,6 +79,25 @@ class ScopeResolver:
                 "checkpointer or without."
             )
         return self.persona_of(runtime).conversation(name)
+
+
+def identity_of(runtime: Any) -> tuple[str, str, str]:
+    """Return persona, tenant and user of a run; the first two are empty where it names none.
+
+    Raises:
+        ConfigurationError: the run names no user.
+        NotAllowed: it names another user than the one that the server has authenticated.
+    """
+    names = _Names(runtime)
+    user, known = names.of("user"), _authenticated(runtime)
+    if known is not None and user not in (None, known):
+        raise NotAllowed("The run names another user than the one who is signed in.")
+    if (user := user or known) is None:
+        raise ConfigurationError(
+            "No user is named in this run, and memory is never shared by accident: pass context={'user': ...} or "
+            "config={'configurable': {'user_id': ...}}, or bind the memory to engine.persona(..., user=...)."
+        )
+    return names.of("persona") or "", names.of("tenant") or "", user
 
 
 class _Names:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
@@ -87,3 +87,13 @@ def remembering(make_engine):
 def chat_model():
     """A chat model that says what the test wrote down."""
     return lambda *answers, **options: ScriptedChat(answers=list(answers), **options)
+
+
+@pytest.fixture
+def calling():
+    """What a model says that calls a tool."""
+
+    def calling_(name, id="call-1", **arguments):
+        return AIMessage("", tool_calls=[ToolCall(name=name, args=arguments, id=id)])
+
+    return calling_

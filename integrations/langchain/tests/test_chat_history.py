@@ -144,6 +144,23 @@ def test_what_a_classic_chain_is_not_shown_any_more_is_saved(remembering, call):
     assert "station 0" in str([memory.content for memory in me.memories.list()])
 
 
+@pytest.mark.parametrize("max_tokens", [1, 40, 80, 120, 160, 1_000])
+def test_a_window_begins_with_a_turn_and_parts_no_result_from_its_call(me, call, calling, max_tokens):
+    history = MemoryChatHistory(me.handle, "thread-1")
+    for turn in range(3):
+        said = [HumanMessage(f"Turn {turn}: look. " * 4), calling("look", id=f"c{turn}", day=turn)]
+        said += [ToolMessage("Found it. " * 8, tool_call_id=f"c{turn}"), AIMessage("There it is.")]
+        call(history, said, verb="add_messages")
+    options = {"return_messages": True, "max_tokens": max_tokens}
+    memory = ClassicMemory(persona=me.handle, session_id="thread-1", **options)
+    shown = call(memory, {"input": "Well?"}, verb="load_memory_variables")["history"]
+    assert shown[0].type == "human" and len(shown) >= 1
+    calls = [one["id"] for message in shown if isinstance(message, AIMessage) for one in message.tool_calls]
+    results = [message.tool_call_id for message in shown if isinstance(message, ToolMessage)]
+    assert calls == results
+    assert (len(shown) == 12) is (max_tokens == 1_000)
+
+
 def test_a_chain_with_several_outputs_says_which_is_the_answer(me):
     memory = ClassicMemory(persona=me.handle, session_id="thread-1")
     with pytest.raises(ConfigurationError, match="output_key"):

@@ -3,12 +3,16 @@
 from inspect import signature
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolCall, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from langchain_memoranda import FlushingSummarizationMiddleware, MemoryMiddleware
+from langchain_memoranda.summarization import _whole
 from memoranda.policies import CompactionPolicy, Policies
 
 THREAD = {"configurable": {"thread_id": "thread-1"}}
@@ -74,6 +78,21 @@ def test_one_long_run_of_tools_is_summarised_only_by_ours(made, chat_model, call
     assert ("too long to summarize" in str(state)) is not ours
 
 
+def test_the_facts_of_a_long_run_of_tools_survive_beside_the_stock_class_too(remembering, chat_model, call):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    stock = SummarizationMiddleware(chat_model("Never asked."), trigger=("messages", 10), keep=("messages", 4))
+    agent = create_agent(chat_model("Fine."), middleware=[MemoryMiddleware(me), stock])
+    long = [HumanMessage("The code of station 1 is b1x1.")]
+    for number in range(30):
+        long += [called(f"c{number}"), ToolMessage(f"Result {number}. {FILLER}", tool_call_id=f"c{number}")]
+    state = call(agent, {"messages": long}, THREAD)["messages"]
+    assert "too long to summarize" in str(state)
+    engine.drain()
+    assert "b1x1" in str(me.recall("What is the code of station 1?"))
+    assert me.conversation("thread-1").record().messages == len(long) + 1
+
+
 def test_a_result_stays_with_its_call_only_in_ours(made, chat_model, call):
     middleware, _, ours = made("A summary.", keep=("messages", 3))
     mixed = [
@@ -100,6 +119,42 @@ def test_interleaved_calls_are_taken_in_one_after_the_other(remembering, chat_mo
     whole = [called("a"), *talk(8)[1:], ToolMessage("A.", tool_call_id="a")]
     state = run(call, chat_model, middleware, whole)
     assert [message.id for message in state[: len(whole)]] == [message.id for message in whole]
+
+
+KINDS = st.lists(st.sampled_from(["human", "ai", "call", "two calls", "result"]), min_size=1, max_size=16)
+
+
+def thread(kinds):
+    """A thread in which a result may come long after its call, with talk between them."""
+    messages, open_calls = [], []
+    for number, kind in enumerate(kinds):
+        if kind == "result" and open_calls:
+            messages.append(ToolMessage("Found.", tool_call_id=open_calls.pop(0), id=str(number)))
+        elif kind in ("call", "two calls"):
+            new = [f"c{number}.{n}" for n in range(1 if kind == "call" else 2)]
+            open_calls += new
+            messages.append(
+                AIMessage("", tool_calls=[ToolCall(name="look", args={}, id=id) for id in new], id=str(number))
+            )
+        else:
+            messages.append((HumanMessage if kind == "human" else AIMessage)(f"Message {number}.", id=str(number)))
+    return messages
+
+
+@given(kinds=KINDS, data=st.data())
+def test_whatever_is_kept_has_no_result_without_its_call_and_ends_the_thread(kinds, data):
+    before = thread(kinds)
+    first = data.draw(st.integers(0, len(before)))
+    head = [RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage("A summary.", id="summary")]
+    update = _whole(before, {"messages": [*head, *before[first:]]})
+    if update is None:  # all would be kept: there is nothing to sum up
+        kept = before
+    else:
+        assert update["messages"][:2] == head
+        kept = update["messages"][2:]
+        assert kept == before[len(before) - len(kept) :] and len(before) > len(kept) >= len(before) - first
+    calls = {call["id"] for message in kept if isinstance(message, AIMessage) for call in message.tool_calls}
+    assert {message.tool_call_id for message in kept if isinstance(message, ToolMessage)} <= calls
 
 
 def test_what_is_replaced_is_recorded_and_flushed_first(remembering, chat_model, call):

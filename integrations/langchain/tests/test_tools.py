@@ -83,6 +83,17 @@ def test_calls_at_once_do_not_disturb_each_other(make_engine):
     assert len(engine.persona("main").memories.list(limit=100)) == 16
 
 
+def test_the_calls_of_one_message_run_at_once(make_engine, chat_model, call):
+    engine = make_engine().handle
+    args = [{"action": "write", "content": f"Parcel {n} went astray."} for n in range(8)]
+    calls = AIMessage("", tool_calls=[ToolCall(name="memory", args=one, id=str(n)) for n, one in enumerate(args)])
+    agent = create_agent(chat_model(calls, "Fine."), memory_tools(engine.persona("main")))
+    state = call(agent, {"messages": ["Hello."]})
+    answers = [message.text for message in state["messages"] if message.type == "tool"]
+    assert len(answers) == 8 and all(answer.startswith("Saved memory") for answer in answers)
+    assert len(engine.persona("main").memories.list()) == 8
+
+
 def test_one_user_s_names_never_match_another_s(make_engine, call):
     engine = make_engine().handle
     for user in ("1", "12", "a_b", "a%b", "acme", "acme-corp", "ana@example.org"):

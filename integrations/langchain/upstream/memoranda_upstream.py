@@ -1,9 +1,11 @@
 """A pytest plugin that puts Memoranda's classes in the place of LangChain's own in LangChain's own tests.
 
-`MEMORANDA_UPSTREAM` says which: `history`, or `agents`; without it nothing is changed, which is the baseline.
+`MEMORANDA_UPSTREAM` says which: `history`, `agents`, or `indexing` (see `memoranda_vectors`), or one of the stores of
+`memoranda_store`; without it nothing is changed, which is the baseline.
 """
 
 import contextlib
+import importlib
 import os
 import sys
 import types
@@ -24,6 +26,10 @@ def pytest_configure(config: pytest.Config) -> None:
             _swap_histories()
         case "agents":
             _swap_create_agent()
+        case "indexing":
+            importlib.import_module("memoranda_vectors").swap()
+        case "store-core" | "store-sqlite" | "store-postgres":
+            config.pluginmanager.import_plugin("memoranda_store")
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,11 @@ import re
 from zlib import crc32
 
 import pytest
+from llama_index.core.base.llms import types
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.llm import ToolSelection
+from pydantic import PrivateAttr
 
 from memoranda.testing import ScriptedModel
 
@@ -56,3 +61,79 @@ def remembering(make_engine):
 def ana(engine):
     """The persona of a user."""
     return engine.handle.persona("main", user="ana")
+
+
+class ScriptedLLM(FunctionCallingLLM):
+    """A language model that answers with what a function of the messages returns, and keeps what it was shown."""
+
+    _answer = PrivateAttr()
+    _shown = PrivateAttr(default_factory=list)
+
+    def __init__(self, answer):
+        super().__init__()
+        self._answer = answer
+
+    @property
+    def metadata(self):
+        return LLMMetadata(is_chat_model=True, is_function_calling_model=True, context_window=8_192)
+
+    @property
+    def shown(self):
+        return self._shown
+
+    def chat(self, messages, **options):
+        self._shown.append([message.model_copy(deep=True) for message in messages])
+        message = self._answer(messages)
+        return ChatResponse(message=message, delta=message.content)
+
+    async def achat(self, messages, **options):
+        return self.chat(messages)
+
+    def stream_chat(self, messages, **options):
+        yield self.chat(messages)
+
+    async def astream_chat(self, messages, **options):
+        async def one():
+            yield self.chat(messages)
+
+        return one()
+
+    def complete(self, prompt, formatted=False, **options):
+        return CompletionResponse(text=self._answer([ChatMessage(role="user", content=prompt)]).content)
+
+    async def acomplete(self, prompt, formatted=False, **options):
+        return self.complete(prompt)
+
+    def stream_complete(self, prompt, formatted=False, **options):
+        raise NotImplementedError
+
+    astream_complete = stream_complete
+
+    def _prepare_chat_with_tools(self, tools, user_msg=None, chat_history=None, **options):
+        return {"messages": [*(chat_history or ()), *([user_msg] if user_msg else ())]}
+
+    def get_tool_calls_from_response(self, response, error_on_no_tool_call=True, **options):
+        calls = response.message.additional_kwargs.get("calls", ())
+        return [ToolSelection(tool_id=id, tool_name=name, tool_kwargs=kwargs) for id, name, kwargs in calls]
+
+
+@pytest.fixture
+def scripted():
+    """Make a language model that answers with what a function returns."""
+    return ScriptedLLM
+
+
+@pytest.fixture
+def calling():
+    """Make an assistant's message that calls a tool, in the form of the installed LlamaIndex."""
+
+    def call_(id, name, **arguments):
+        calls = {"calls": [[id, name, arguments]]}
+        if not hasattr(types, "ToolCallBlock"):
+            function = {"name": name, "arguments": json.dumps(arguments)}
+            calls["tool_calls"] = [{"id": id, "type": "function", "function": function}]
+            return ChatMessage(role="assistant", content="", additional_kwargs=calls)
+        block = types.ToolCallBlock(tool_call_id=id, tool_name=name, tool_kwargs=arguments)
+        return ChatMessage(role="assistant", blocks=[block], additional_kwargs=calls)
+
+    return call_

@@ -8,9 +8,7 @@ from llama_index.core import Document
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.ingestion import IngestionPipeline
-from llama_index.core.llms.mock import MockFunctionCallingLLM
-from llama_index.core.memory import Memory
-from llama_index.core.schema import MetadataMode
+from llama_index.core.schema import MetadataMode, QueryBundle
 
 import llama_index.memory.memoranda as package
 from llama_index.memory.memoranda import (
@@ -18,7 +16,6 @@ from llama_index.memory.memoranda import (
     KnowledgeSink,
     LlamaIndexEmbedder,
     LlamaIndexModel,
-    MemorandaChatStore,
     MemoryBlock,
     MemoryRetriever,
     MemoryToolSpec,
@@ -26,7 +23,9 @@ from llama_index.memory.memoranda import (
     aingest_documents,
     ingest_documents,
 )
+from memoranda.errors import InvalidInput
 from memoranda.protocols import Embedder, LanguageModel
+from memoranda.testing import FixedEmbedder
 
 
 def user(text):
@@ -82,12 +81,10 @@ async def test_a_block_is_shortened_from_its_end_and_never_fails(make_engine):
 
 async def test_recall_follows_the_newest_user_message(ana):
     ana.memories.write("Tea is at four.")
-    memory = Memory.from_defaults(
-        session_id="s", memory_blocks=[RecallBlock(persona=ana)], chat_store=MemorandaChatStore(persona=ana)
-    )
-    await memory.aput(user("When is tea?"))
-    assert "Tea is at four" in (await memory.aget())[0].content
-    assert await RecallBlock(persona=ana).aget([]) == ""
+    block = RecallBlock(persona=ana)
+    said = [user("What is new?"), user("When is tea?")]
+    assert "Tea is at four" in await block.aget(said, session_id="s") and await block.aget(said[:1]) == ""
+    assert await block.aget([]) == "" and await block.aget([user("")]) == ""
 
 
 # -- tools
@@ -120,6 +117,17 @@ def test_memories_and_documents_are_retrieved_apart(ana, call):
     assert "source: manual" in chunk.node.get_content(MetadataMode.LLM)
     assert chunk.node.get_content(MetadataMode.EMBED).strip() == chunk.node.text
     assert call(MemoryRetriever(ana, filters={"categories": ["work"]}), "retrieve", "When is tea?") == []
+
+
+def test_a_question_that_brings_its_embedding_is_not_embedded_again(make_engine, call):
+    embedder = FixedEmbedder({"Tea is at four.": [1, 0], "The ferry is late.": [0, 1]})
+    me = make_engine(embedder=embedder).handle.persona("main", user="ana")
+    for text in embedder.vectors:
+        me.memories.write(text)
+    [first, *_] = call(MemoryRetriever(me), "retrieve", QueryBundle("unknown words", embedding=[0.0, 1.0]))
+    assert first.text == "The ferry is late."
+    with pytest.raises(InvalidInput, match="vector"):
+        call(MemoryRetriever(me), "retrieve", QueryBundle("unknown words", embedding=[1.0]))
 
 
 def test_documents_are_taken_in_once_replaced_and_removed(ana, mode):
@@ -165,18 +173,18 @@ class Apart(MockEmbedding):
         return [0.0, 1.0]
 
 
-async def test_embeddings_and_models_serve_the_engine():
+async def test_embeddings_and_models_serve_the_engine(scripted):
     for native in (False, True):
         embedder = LlamaIndexEmbedder(Apart(embed_dim=2), native_async=native)
         assert isinstance(embedder, Embedder) and embedder.dimensions == 2 and "Apart" in embedder.name
         for purpose, vector in (("query", [1.0, 0.0]), ("text", [0.0, 1.0])):
             assert embedder.embed(["a", "b"], purpose) == [vector] * 2 == await embedder.aembed(["a", "b"], purpose)
 
-    def answer(messages, **options):
-        kwargs = {"finish_reason": "length", "prompt_tokens": 3, **options}
+    def answer(messages):
+        kwargs = {"finish_reason": "length", "prompt_tokens": 3}
         return ChatMessage(role="assistant", content=f"{len(messages)} {messages[0].content}", additional_kwargs=kwargs)
 
-    model = LlamaIndexModel(MockFunctionCallingLLM(response_generator=answer, is_chat_model=True))
+    model = LlamaIndexModel(scripted(answer))
     assert isinstance(model, LanguageModel)
     for said in (
         model.complete([{"role": "user", "content": "hi"}], schema={"type": "array"}, max_tokens=9),

@@ -8,7 +8,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
-from llama_index.memory.memoranda import MemorandaChatStore, MemorandaSyncChatStore
+from llama_index.memory.memoranda import MemorandaChatStore, MemorandaSyncChatStore, MemoryBlock
 
 ACTIVE, ARCHIVED = MessageStatus.ACTIVE, MessageStatus.ARCHIVED
 
@@ -19,6 +19,15 @@ def said(*texts):
 
 def contents(messages):
     return [message.content for message in messages]
+
+
+@pytest.fixture
+def loop():
+    """The loop of the main thread: LlamaIndex's sync verbs would make one, and not close it."""
+    with asyncio.Runner() as runner:
+        asyncio.set_event_loop(runner.get_loop())
+        yield
+        asyncio.set_event_loop(None)
 
 
 async def test_messages_are_active_or_archived_and_kept_in_order(ana):
@@ -48,9 +57,11 @@ async def test_messages_are_active_or_archived_and_kept_in_order(ana):
 @pytest.mark.skipif(
     "chat_store" not in Memory.from_defaults.__code__.co_varnames, reason="not applicable: Memory takes no store here"
 )
-def test_the_stock_memory_works_on_it_from_loops_and_threads(ana):
+def test_the_stock_memory_works_on_it_from_loops_and_threads(ana, loop):
     store = MemorandaChatStore(persona=ana)
-    memory = Memory.from_defaults(session_id="s", token_limit=60, chat_store=store)
+    # What leaves the history is in the conversation already: the block adds nothing to it.
+    blocks = [MemoryBlock(persona=ana)]
+    memory = Memory.from_defaults(session_id="s", token_limit=60, chat_store=store, memory_blocks=blocks)
     memory.put_messages(said("a " * 20, "b", "c " * 20, "d"))
     assert contents(memory.get())[0] == "c " * 20
     assert len(memory.get_all()) == 4 and ana.conversation("s").record().pending == 2

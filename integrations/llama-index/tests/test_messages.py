@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import (
     AudioBlock,
     CachePoint,
@@ -13,9 +14,6 @@ from llama_index.core.base.llms.types import (
     DocumentBlock,
     ImageBlock,
     TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
-    VideoBlock,
 )
 
 from langchain_memoranda.messages import all_from_memoranda as to_langchain
@@ -25,13 +23,21 @@ from llama_index.memory.memoranda.messages import all_from_memoranda, from_memor
 
 PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 PICTURE = {"type": "image", "base64": "QUJD", "mime_type": "image/png"}
-THOUGHT = ThinkingBlock(content="hm", additional_information={"signature": b"\xff\0"})
 QUOTE = CitationBlock(cited_content=TextBlock(text="q"), source="s", title="t", additional_location_info={"page": 1})
-CALL = ToolCallBlock(tool_call_id="c1", tool_name="timetable", tool_kwargs={"day": "today"})
+# 0.14.0 has none of these: calls of tools are in a provider's own form there.
+IS_RECENT = hasattr(types, "ToolCallBlock")
+if IS_RECENT:
+    VIDEO = [types.VideoBlock(url="https://x.test/v.mp4")]
+    THOUGHT = [types.ThinkingBlock(content="hm", additional_information={"signature": b"\xff\0"})]
+    CALL = [types.ToolCallBlock(tool_call_id="c1", tool_name="timetable", tool_kwargs={"day": "today"})]
+    CALLS = {}
+else:
+    VIDEO, THOUGHT, CALL = [], [], []
+    CALLS = {"tool_calls": [{"id": "c1", "function": {"name": "timetable", "arguments": '{"day": "today"}'}}]}
 WHOLE = [
     ChatMessage(role="developer", content="Be brief."),
     ChatMessage(role="user", blocks=[TextBlock(text="Look:"), ImageBlock(image=PIXEL, image_mimetype="image/png")]),
-    ChatMessage(role="user", blocks=[AudioBlock(audio=PIXEL, format="wav"), VideoBlock(url="https://x.test/v.mp4")]),
+    ChatMessage(role="user", blocks=[AudioBlock(audio=PIXEL, format="wav"), *VIDEO]),
     ChatMessage(
         role="user",
         blocks=[
@@ -42,8 +48,8 @@ WHOLE = [
     ),
     ChatMessage(
         role="assistant",
-        blocks=[THOUGHT, TextBlock(text="a"), CALL],
-        additional_kwargs={"usage": {"n": 1}, "raw": b"\xff"},
+        blocks=[*THOUGHT, TextBlock(text="a"), *CALL],
+        additional_kwargs={"usage": {"n": 1}, "raw": b"\xff", **CALLS},
     ),
     ChatMessage(role="tool", content="nine\0", additional_kwargs={"tool_call_id": "c1", "name": "timetable"}),
     ChatMessage(
@@ -62,10 +68,11 @@ def test_nothing_of_a_message_is_lost(ana, call):
 
 
 def test_a_message_is_counted_with_its_calls_thinking_and_media():
-    counted = [len(str(to_memoranda(message).content)) for message in WHOLE]
-    assert counted[4] > 20 and to_memoranda(WHOLE[4]).tool_calls[0].arguments == {"day": "today"}
-    parts = [part["type"] for message in WHOLE[1:5] for part in to_memoranda(message).content]
-    assert parts == ["text", "image", "audio", "video", "file", "text", "reasoning", "text"]
+    assert to_memoranda(WHOLE[4]).tool_calls[0].arguments == {"day": "today"}
+    said = [to_memoranda(message).content for message in WHOLE[1:5]]
+    parts = [part["type"] for content in said if not isinstance(content, str) for part in content]
+    recent = ["text", "image", "audio", "video", "file", "text", "reasoning", "text"]
+    assert parts == (recent if IS_RECENT else ["text", "image", "audio", "file", "text"])
 
 
 class Unknown:
@@ -107,7 +114,11 @@ def test_a_conversation_of_langchain_is_continued_and_handed_back(ana, call):
     memory = MemorandaMemory(persona=ana, session_id="shared")
     read = call(memory, "get_all")
     assert [message.role.value for message in read] == ["system", "user", "assistant", "tool", "assistant"]
-    assert read[2].blocks == [ToolCallBlock(tool_call_id="c0", tool_name="timetable", tool_kwargs={"day": "today"})]
+    if IS_RECENT:
+        [asked] = read[2].blocks
+        assert (asked.tool_call_id, asked.tool_name, asked.tool_kwargs) == ("c0", "timetable", {"day": "today"})
+    else:
+        assert read[2].additional_kwargs["tool_calls"][0]["function"]["name"] == "timetable"
     assert read[3].additional_kwargs == {"tool_call_id": "c0", "name": "timetable"}
     assert isinstance(read[1].blocks[1], ImageBlock)
 

@@ -7,7 +7,8 @@ from memoranda.administration.parts import EngineParts
 from memoranda.db.queries import jobs
 from memoranda.db.schema import Tables
 from memoranda.effects import Steps, read
-from memoranda.pipelines import calibrating, diagnosing, recalling, reembedding, working
+from memoranda.errors import InvalidInput
+from memoranda.pipelines import calibrating, diagnosing, recalling, reembedding
 from memoranda.pipelines.context import opened
 from memoranda.protocols import Progress
 from memoranda.reports import Calibration, Diagnosis, Job
@@ -77,17 +78,18 @@ class Upkeep(EngineParts):
         Raises:
             EmbedderUnavailable: there is no embedder.
         """
-        return self._runner.run(working.backfill(self._everything()))
+        return self._runner.run(self._background.backfill())
 
     async def abackfill(self) -> int:
         """Async twin of `backfill`."""
-        return await self._runner.arun(working.backfill(self._everything()))
+        return await self._runner.arun(self._background.backfill())
 
     def reembed(self, *, prune: bool = False, progress: Progress | None = None) -> int:
         """Move the store to the embedder this engine was opened with, while recall goes on with the old one.
 
         The new vectors are written beside the old; when every memory has one, reads switch at once. A run that is
-        interrupted goes on where it was. Engines that were opened before go on with the old vectors, and say
+        interrupted goes on where it was. A text that the embedder refuses is left in a job that is given up: see
+        `jobs(kind="embed")`. Engines that were opened before go on with the old vectors, and say
         `degraded`, until they are opened anew; `prune` deletes these. What they write meanwhile gets its new vectors by
         `backfill`.
 
@@ -124,24 +126,34 @@ class Upkeep(EngineParts):
         """Async twin of `drain`."""
         return await self._runner.arun(self._background.drain(timeout, progress))
 
-    def jobs(self, *, limit: int = 100) -> list[Job]:
-        """Return what is left to be done and what was given up, whoever's, the oldest first."""
-        return self._runner.run(self._jobs(limit))
+    def jobs(self, *, kind: str | None = None, limit: int = 100) -> list[Job]:
+        """Return what is left to be done and what was given up, whoever's, the oldest first.
 
-    async def ajobs(self, *, limit: int = 100) -> list[Job]:
+        Args:
+            kind: `embed`, `flush`, `review` or `scrub`; all when left out.
+            limit: How many at most, to 1,000.
+
+        Raises:
+            InvalidInput: an argument cannot be used.
+        """
+        return self._runner.run(self._jobs(kind, limit))
+
+    async def ajobs(self, *, kind: str | None = None, limit: int = 100) -> list[Job]:
         """Async twin of `jobs`."""
-        return await self._runner.arun(self._jobs(limit))
+        return await self._runner.arun(self._jobs(kind, limit))
 
-    def _jobs(self, limit: int) -> Steps[list[Job]]:
-        return (yield from read(jobs.listed, recalling.checked_limit(limit, limit)))
+    def _jobs(self, kind: str | None, limit: int) -> Steps[list[Job]]:
+        if kind is not None and kind not in jobs.KINDS:
+            raise InvalidInput(f"kind must be one of {', '.join(sorted(jobs.KINDS))}", field="kind")
+        return (yield from read(jobs.listed, recalling.checked_limit(limit, limit), kind))
 
     def retry_jobs(self) -> int:
         """Have every job tried again that was given up, and return how many there are."""
-        return self._runner.run(working.revive(self._everything()))
+        return self._runner.run(self._background.revive())
 
     async def aretry_jobs(self) -> int:
         """Async twin of `retry_jobs`."""
-        return await self._runner.arun(working.revive(self._everything()))
+        return await self._runner.arun(self._background.revive())
 
     def work(self, stop: threading.Event) -> None:
         """Do jobs in this thread, whoever leaves them, until told to stop: what `memoranda worker` runs.
@@ -153,7 +165,14 @@ class Upkeep(EngineParts):
 
     async def awork(self, stop: threading.Event) -> None:
         """Async twin of `work`."""
-        await asyncio.to_thread(self._background.run, stop)
+        cancelled = threading.Event()
+        working = asyncio.create_task(asyncio.to_thread(self._background.run, stop, cancelled))
+        try:
+            await asyncio.shield(working)
+        except asyncio.CancelledError:
+            cancelled.set()
+            await asyncio.shield(working)
+            raise
 
     def calibrate(
         self,

@@ -46,6 +46,7 @@ def _pairs(found: "Diagnosis") -> list[tuple[str, Any]]:
         ("floor", None if found.floor is None else f"{found.floor:g}"),
         ("memories", f"{found.memories:,}"),
         ("chunks", f"{found.chunks:,}" if found.chunks else None),
+        ("items", f"{found.items:,}" if found.items else None),
         ("oldest", found.oldest.strftime("%Y-%m-%d %H:%M UTC") if found.oldest else None),
         ("vectors", f"{found.vectors:,}"),
         ("without vector", f"{found.without_vector:,}" if found.without_vector else None),

@@ -130,7 +130,7 @@ def _drain(engine: "MemoryEngine", store: Store, model: str | None) -> int:
             advance(done, total)
 
         engine.drain(progress=count)
-    left = engine.jobs()
+    left = engine.jobs(limit=1_000)
     if store.as_json:
         output.print_json({"embedder": model, "begun": begun, "left": left})
     else:
@@ -141,8 +141,13 @@ def _drain(engine: "MemoryEngine", store: Store, model: str | None) -> int:
 def _outcome(left: "Sequence[Job]") -> str:
     if not left:
         return "nothing is left to be done"
+    return f"not everything is done: {why_left(left)}. See: memoranda jobs"
+
+
+def why_left(left: "Sequence[Job]") -> str:
+    """Return what the newest of these jobs that failed was told."""
     why = next((job.error for job in reversed(left) if job.error), "") or "somebody else is at it"
-    return f"not everything is done: {output.one_line(typed(why)).rstrip('.')}. See: memoranda jobs"
+    return output.one_line(typed(why)).rstrip(".")
 
 
 @contextmanager

@@ -314,6 +314,7 @@ def statistics_table(statistics: "Statistics") -> "Table":
             ("with vectors", f"{statistics.vectors:,}"),
             ("by another embedder", f"{statistics.other_vectors:,}" if statistics.other_vectors else None),
             ("documents", f"{statistics.documents:,} in {chunks}" if statistics.documents else None),
+            ("items", f"{statistics.items:,}" if statistics.items else None),
             ("days", " to ".join(days)),
             ("embedder", statistics.embedder or "none: found by words only"),
         ]

@@ -6,9 +6,10 @@ import typer
 
 from memoranda.cli import output
 from memoranda.cli.exits import DONE, FAILED
+from memoranda.cli.jobs import why_left
 from memoranda.cli.options import Store, command, whole_store
 from memoranda.cli.progress import progress
-from memoranda.cli.wording import sentence, typed
+from memoranda.cli.wording import sentence
 from memoranda.errors import EmbedderUnavailable, InvalidInput
 
 
@@ -28,11 +29,11 @@ def backfill(store: Store) -> int:
         engine.retry_jobs()
         queued = engine.backfill()
         engine.drain(progress=advance)
-        left = [job for job in engine.jobs() if job.kind == "embed"]
+        left = engine.jobs(kind="embed")
     if store.as_json:
         output.print_json({"queued": queued, "left": left})
     elif left:
-        print(f"not every memory has a vector: {output.one_line(typed(left[-1].error)) or 'somebody else is at it'}")
+        print(f"not every memory has a vector: {why_left(left)}. See: memoranda jobs")
     elif queued:
         print(f"{output.counted(queued, 'memory', 'memories')} had no vector: now every memory has one")
     else:
@@ -50,7 +51,8 @@ def reembed(
     The new vectors are written beside the old; when every memory has one, reads
     switch at once. A run that was interrupted goes on where it was: type the
     same again. Programs that have the store open go on with the old vectors
-    until they open it anew, so let them end before --prune.
+    until they open it anew, so let them end before --prune. The exit code is 3
+    when the embedder refuses single texts: the store moves without these.
 
     Examples:
         memoranda reembed --embedder wordllama
@@ -71,13 +73,16 @@ def reembed(
         except EmbedderUnavailable as error:
             again = "The store goes on with its old vectors: type the same again to go on from here."
             raise type(error)(f"{sentence(error).rstrip('.')}.{so_far} {again}") from error
+        refused = [job for job in engine.jobs(kind="embed", limit=1_000) if job.status == "failed"]
     if store.as_json:
-        output.print_json({"embedded": embedded, "embedder": store.embedder})
-    elif embedded:
+        output.print_json({"embedded": embedded, "embedder": store.embedder, "refused": refused})
+    elif embedded or refused:
         print(f"{output.counted(embedded, 'memory', 'memories')} embedded: the store goes by {store.embedder} now")
     else:
         print(f"the store goes by {store.embedder}, and every memory has its vector")
-    return DONE
+    if refused and not store.as_json:
+        print(f"some texts were refused, and are found by their words: {why_left(refused)}. See: memoranda jobs")
+    return FAILED if refused else DONE
 
 
 @command(whole_store)

@@ -50,8 +50,6 @@ def declare(dialect: "Dialect", meta: MetaData) -> ConversationTables:
         Column("summary", Text, nullable=False, server_default=text("''")),
         Column("summary_version", String, nullable=False, server_default=text("''")),  # of the prompt that made it
         Column("user_turns", Integer, nullable=False, server_default=text("0")),  # since the last review
-        # How often everything rendered for it became void: a block that was rendered before is not stored after.
-        Column("generation", Integer, nullable=False, server_default=text("0")),
         Column("metadata", Metadata, nullable=False),
         Column("created_at", UTCDateTime, nullable=False),
         Column("updated_at", UTCDateTime, nullable=False),

@@ -73,6 +73,6 @@ def declare(memories: Table, chunks: Table, messages: Table, item_texts: Table) 
         corpus("memory", memories, "session", "position", loose=True),
         corpus("knowledge", chunks, "document_id", "chunk_index"),
         corpus("message", messages, "conversation_id", "position", embedded=False),
-        corpus("item", item_texts, "item_id", "position", embedded=False),
+        corpus("item", item_texts, "item_id", "position"),
     )
     return MappingProxyType({item.kind: item for item in corpora})

@@ -9,7 +9,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -21,7 +21,7 @@ from memoranda.db.dialects import dialect_for, parse_url
 from memoranda.db.dialects.base import EngineOptions
 from memoranda.db.schema import Tables, declare
 from memoranda.errors import ConfigurationError, StoreBusy, StoreError, StoreUnavailable
-from memoranda.forks import renew_after_fork
+from memoranda.forks import ForkGate, renew_after_fork
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -65,6 +65,10 @@ class Database:
         self._preparing = threading.Lock()
         self._hiring = threading.Lock()
         self._turn = threading.RLock()
+        # SQLite has locks of its own in this process, which a fork would copy held; a server's client has none.
+        self._gate: Callable[[], AbstractContextManager[None]] = (
+            nullcontext if self._serial == "none" else ForkGate(self._options.timeout).passed
+        )
         self._executor: ThreadPoolExecutor | None = None
         self._places = threading.BoundedSemaphore(self._options.pool_size * (1 + _QUEUE_PER_THREAD))
 
@@ -99,7 +103,7 @@ class Database:
         self._enter()
         self._prepare()
         try:
-            with self._taking_turns(True), self._engine.connect() as conn:
+            with self._taking_turns(True), self._gate(), self._engine.connect() as conn:
                 return fn(conn.execution_options(isolation_level="AUTOCOMMIT"), self.tables, *args, **kwargs)
         except (alchemy.DBAPIError, alchemy.TimeoutError) as error:
             raise self._mapped(error) from _discreet(error)
@@ -128,7 +132,7 @@ class Database:
     def _transact(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         committing = False
         try:
-            with self._taking_turns(write), self._views[write].connect() as conn:
+            with self._taking_turns(write), self._gate(), self._views[write].connect() as conn:
                 self.dialect.begin(conn, write=write)
                 result = fn(conn, self.tables, *args, **kwargs)
                 if write:

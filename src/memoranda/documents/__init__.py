@@ -1,7 +1,7 @@
 """Read documents: text, Markdown, HTML and PDF files become the text that is cut into chunks.
 
-A file is read from inside a root and nowhere else: no `..`, no link that leads out, nothing but regular files. What
-cannot be read is refused by name, and no message holds any of its content.
+A file is read from inside a root and nowhere else: no `..`, no link that leads out, nothing hidden, nothing but regular
+files. What cannot be read is refused by name, and no message holds any of its content.
 """
 
 import codecs
@@ -98,12 +98,12 @@ def read_document(
 
     Args:
         path: Taken from the root where it is relative.
-        root: A folder that the file must lie in, links followed; None takes any file.
+        root: A folder that the file must lie in, links followed, and not hidden; None takes any file.
         largest: Bytes that the file may have.
 
     Raises:
-        UnreadableDocument: it is outside the root, no regular file, too large, empty, or of no type or encoding that is
-            read; a PDF is encrypted, damaged or has no text layer.
+        UnreadableDocument: it is outside the root, hidden in it, no regular file, too large, empty, or of no type or
+            encoding that is read; a PDF is encrypted, damaged or has no text layer.
         ExtraMissing: it is a PDF and the `documents` extra is not installed.
     """
     real, source = _located(path, root)
@@ -127,7 +127,7 @@ def located(path: str | os.PathLike[str], root: str | os.PathLike[str]) -> Path:
     """Return where a file or a folder really is, links followed.
 
     Raises:
-        UnreadableDocument: it is outside the root, or there is none.
+        UnreadableDocument: it is outside the root or hidden in it, or there is none.
     """
     return _located(path, root)[0]
 
@@ -229,7 +229,10 @@ def _located(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) 
             raise _unreadable(str(path), "leads out of the folder that it must lie in")
         inside = (top / asked).resolve().relative_to(top)  # before anything is said about what lies outside
         real = (top / asked).resolve(strict=True)
-        real.relative_to(top)
+        named = asked.relative_to(top) if asked.is_absolute() and asked.is_relative_to(top) else asked
+        parts = (*real.relative_to(top).parts, *(() if named.is_absolute() else named.parts))
+        if any(part.startswith(".") for part in parts):
+            raise _unreadable(str(path), "is hidden, or lies in a hidden folder: what is hidden is not read")
     except (FileNotFoundError, NotADirectoryError):
         raise _unreadable(asked.name if root is None else str(path), "does not exist") from None
     except (OSError, RuntimeError):

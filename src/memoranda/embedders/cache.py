@@ -85,10 +85,13 @@ class CachedEmbedder:
         if missing:
 
             def fresh() -> _Known:
+                failed = None
                 try:
                     answer = self.embedder.embed([text for _, text in missing], purpose)
                 except Exception as exc:
-                    raise self._failed(exc) from exc
+                    failed = self._failed(exc)
+                if failed is not None:
+                    raise failed  # not from the embedder's own error, which may quote a text
                 return self._remembered(missing, answer, memory)
 
             if limit is None or self.local:
@@ -109,10 +112,13 @@ class CachedEmbedder:
         if missing:
 
             async def fresh() -> _Known:
+                failed = None
                 try:
                     answer = await self.embedder.aembed([text for _, text in missing], purpose)
                 except Exception as exc:
-                    raise self._failed(exc) from exc
+                    failed = self._failed(exc)
+                if failed is not None:
+                    raise failed
                 return self._remembered(missing, answer, memory)
 
             if limit is None or self.local:
@@ -165,8 +171,8 @@ class CachedEmbedder:
                     vectors = np.asarray(fresh, dtype=np.float32)
                 if np.isfinite(vectors).all():
                     return vectors
-        except (TypeError, ValueError) as exc:
-            raise EmbedderUnavailable(f"Embedder {self.name!r} gave something that is not numbers.") from exc
+        except (TypeError, ValueError):
+            raise EmbedderUnavailable(f"Embedder {self.name!r} gave something that is not numbers.") from None
         if len(lengths) != expected:
             raise EmbedderUnavailable(f"Embedder {self.name!r} gave {len(lengths)} vectors for {expected} texts.")
         for length in lengths:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -42,10 +41,12 @@ class OpenAIEmbedder:
         dimensions: Numbers a vector. Asked of models named `text-embedding-3-...` (1536 when left out). Of others it
             says what they return: known for `bge-m3`, and learnt by one call here and now where it is left out.
         base_url: `OPENAI_BASE_URL`, else OpenAI's own, when left out. Ollama: `http://localhost:11434/v1`.
-        api_key: `OPENAI_API_KEY` when left out. A server at a `base_url` may need none.
+        api_key: `OPENAI_API_KEY` when left out, but never for a server that is given as `base_url`: such a server is
+            sent no key that was not meant for it, and may need none.
         timeout: Seconds a call may take for each request it needs, further tries and waits included.
         max_retries: Further tries of a request after a 429, a 5xx, or a connection that failed.
-        batch_size: Texts a request. TEI takes 32 unless told otherwise.
+        batch_size: Texts a request. When left out 128 for OpenAI's models, and 32 for others: TEI takes no more unless
+            told otherwise.
         batch_tokens: Tokens a request, estimated from the bytes.
         tags: Sent as JSON in the header `X-Memoranda-Tags`, with `purpose: memory` beside them, for a gateway that
             keeps accounts; nothing is sent when left out.
@@ -68,7 +69,7 @@ class OpenAIEmbedder:
         api_key: str | None = None,
         timeout: float = 20.0,
         max_retries: int = 2,
-        batch_size: int = wire.BATCH_SIZE,
+        batch_size: int | None = None,
         batch_tokens: int = wire.BATCH_TOKENS,
         tags: Mapping[str, str] | None = None,
     ) -> None:
@@ -76,11 +77,11 @@ class OpenAIEmbedder:
             raise ExtraMissing(f'The embedder "openai/{model}" needs an extra: pip install "memoranda[openai]"')
         if not model or (dimensions is not None and dimensions < 1):
             raise ConfigurationError("The model needs a name, and dimensions must be positive.")
+        batch_size = wire.batch_size(model) if batch_size is None else batch_size
         if timeout <= 0 or max_retries < 0 or batch_size < 1 or batch_tokens < 1:
             raise ConfigurationError("timeout, batch_size and batch_tokens must be positive, max_retries not negative.")
+        api_key = openai_client.key_for(base_url, api_key, "OPENAI_API_KEY or api_key=")
         base_url = openai_client.address(base_url)
-        api_key = api_key or os.environ.get(openai_client.KEY_SETTING) or ""
-        api_key = openai_client.checked_key(api_key, "OPENAI_API_KEY or api_key=")
         self.model = model
         self.name = f"openai/{model}"
         self._asked_dimensions = (dimensions or _DEFAULT_DIMENSIONS) if model.startswith(_SHORTENED) else None

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 BATCH_SIZE = 128
 """Texts a request; the API takes 2,048."""
+LOCAL_BATCH_SIZE = 32
+"""Texts a request to a server of the user's own, as its model tells; TEI takes no more by default."""
+_OPENAI = "text-embedding-"
 BATCH_TOKENS = 250_000
 """Estimated tokens a request; the API takes 300,000."""
 TEXT_TOKENS = 8_191
@@ -25,6 +28,11 @@ _LONGEST_WAIT = 86_400.0  # seconds: more is a clock that is wrong
 
 class UnreadableAnswer(ValueError):
     """An answer is cut short or is none: the message says why, and quotes nothing of it."""
+
+
+def batch_size(model: str) -> int:
+    """Return how many texts a request for a model holds."""
+    return BATCH_SIZE if model.startswith(_OPENAI) else LOCAL_BATCH_SIZE
 
 
 def cut(text: str) -> tuple[str, int]:

@@ -1,6 +1,6 @@
 """Where a conversation is folded: which of its oldest messages a summary is to speak for. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -31,25 +31,42 @@ def limits(turns: Sequence[Turn], keep_tokens: int, max_fold_tokens: int) -> tup
 
 
 def fold_end(turns: Sequence[Turn], fitting: int, most: int) -> int:
-    """Return how many of the oldest messages are folded: as many as fit and end before a message of the user's.
+    """Return how many of the oldest messages are folded: as many as end with a turn, else between two steps of one.
 
-    A call of a tool stays with its results. The end of the conversation will do where the assistant has answered. A
-    turn of the user's that does not fit is folded whole: what is left of half a turn would be shown to no model.
+    Between two steps only where no turn ends, as in a long run of tools: what is left of half a turn is shown to a
+    model only until the user says something.
 
     Args:
         turns: All that are not folded.
         fitting: How many fit.
         most: How many may be folded.
     """
+    return turn_end(turns, fitting, most) or _whole_end(turns, fitting, most, _ends_step)
+
+
+def turn_end(turns: Sequence[Turn], fitting: int, most: int) -> int:
+    """Return how many of the oldest messages are folded: as many as fit and end before a message of the user's.
+
+    A call of a tool stays with its results. The end of the conversation will do where the assistant has answered. A
+    turn of the user's that does not fit is folded whole. The arguments are those of `fold_end`.
+    """
+    return _whole_end(turns, fitting, most, _ends_turn)
+
+
+def _whole_end(turns: Sequence[Turn], fitting: int, most: int, ends: Callable[[Sequence[Turn], int], bool]) -> int:
     split = _splitting(turns)
     counts = (*range(min(fitting, most), 0, -1), *range(fitting + 1, most + 1))
-    return next((count for count in counts if _ends_turn(turns, count) and not split[count]), 0)
+    return next((count for count in counts if ends(turns, count) and not split[count]), 0)
 
 
 def _ends_turn(turns: Sequence[Turn], count: int) -> bool:
     if count < len(turns):
         return turns[count].role == "user"
     return turns[-1].role == "assistant" and not turns[-1].calls
+
+
+def _ends_step(turns: Sequence[Turn], count: int) -> bool:
+    return count < len(turns) and turns[count].role == "assistant" and turns[count - 1].role != "user"
 
 
 def _splitting(turns: Sequence[Turn]) -> list[bool]:

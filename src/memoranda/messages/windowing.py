@@ -37,10 +37,16 @@ def window(messages: Sequence[Message], max_tokens: int) -> list[Message]:
 
 
 def suffices(messages: Sequence[Message], max_tokens: int) -> bool:
-    """Say whether the end of a conversation is all a window can hold of it, beside system messages and the user's."""
+    """Say whether the end of a conversation is all a window can hold of it, beside system messages and the user's.
+
+    The call of a result may lie before it, and then everything between belongs to one run: only what stands behind the
+    last result whose call is not there is known to be as it looks.
+    """
     if _total(messages) <= max_tokens:
         return False
-    return _total(_usable(messages)) > max_tokens
+    calls = _answered(messages)
+    lone = (place for place in reversed(range(len(messages))) if messages[place].role == "tool" and place not in calls)
+    return _total(_usable(messages[next(lone, -1) + 1 :])) > max_tokens
 
 
 def capacity(messages: Sequence[Message], max_tokens: int) -> int:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -58,10 +57,8 @@ class OpenAIModel:
             raise ExtraMissing(f'The model "openai/{model}" needs an extra: pip install "memoranda[openai]"')
         if not model or timeout <= 0 or max_retries < 0:
             raise ConfigurationError("The model needs a name, timeout must be positive, max_retries not negative.")
-        if not api_key and not base_url:
-            api_key = os.environ.get(openai_client.KEY_SETTING)
+        api_key = openai_client.key_for(base_url, api_key, "MEMORANDA_LLM_KEY, OPENAI_API_KEY or api_key=")
         base_url = openai_client.address(base_url)
-        api_key = openai_client.checked_key(api_key or "", "MEMORANDA_LLM_KEY, OPENAI_API_KEY or api_key=")
         self.model = model
         self.name = name or f"openai/{model}"
         self._can_call = bool(api_key or base_url)

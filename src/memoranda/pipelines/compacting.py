@@ -11,7 +11,7 @@ from memoranda.db.queries import folding
 from memoranda.db.queries.folding import Plan
 from memoranda.drafts import hidden
 from memoranda.effects import Steps, complete, compute, read, wake, write
-from memoranda.errors import ConfigurationError, InvalidInput, MemorandaError, ModelUnavailable, StoreError
+from memoranda.errors import ConfigurationError, InvalidInput, ModelUnavailable
 from memoranda.fencing import new_nonce
 from memoranda.models import resolve_model
 from memoranda.models.checked import CheckedModel
@@ -25,6 +25,8 @@ from memoranda.reports import Compacted, Flushed
 
 _log = logging.getLogger("memoranda.compaction")
 _OUTRUN = "Somebody else was first: the messages were folded, or cleared, meanwhile. Nothing was changed."
+_EXTRACTED = "Everything in these messages was extracted before."
+_LONG = "A message is longer than one call reads: it stays pending, to be read part by part."
 _NO_SUMMARY = "The model gave no summary."
 _TOOL_RESULT = 500  # characters of what a tool said: what mattered of it the assistant has said again
 
@@ -50,11 +52,12 @@ def compact(
         return _failed(plan, flushed, problem)
     payload = extracting.job_payload(context, name)
     now = setting.now
-    folded = yield from write(folding.fold, context.scope, name, plan, summary, prompt.VERSION, now, payload)
-    if not folded:
+    left = yield from write(folding.fold, context.scope, name, plan, summary, prompt.VERSION, now, payload)
+    if left is None:
         return _failed(plan, flushed, _OUTRUN)
-    if flushed.problem is not None and payload is not None:
-        yield from wake(passing=True)  # never at once: a call that failed is not tried again in line
+    if left and payload is not None:
+        failed = flushed.problem is not None
+        yield from wake(context.scope.whose, passing=failed)  # a call that failed is not tried again in line
     whole = plan.whole
     _log.info("a compaction folded %d messages", len(whole.lines), extra=_identity(plan, "folded"))
     return Compacted(folded=len(whole.lines), first=whole.first, last=whole.last, flushed=flushed, summary=summary)
@@ -63,13 +66,10 @@ def compact(
 def _flushed(context: Context, name: str, plan: Plan, policy: CompactionPolicy, asked: CheckedModel) -> Steps[Flushed]:
     """Flush what nothing was extracted from yet; whatever fails but the database, the summary goes ahead."""
     if plan.fresh is None:
-        return Flushed(skipped="Everything in these messages was extracted before.")
-    try:
-        return (yield from extracting.extract(context, name, plan.fresh, policy, asked))
-    except StoreError:
-        raise
-    except MemorandaError as error:
-        return extracting.failed("flush", plan.fresh, str(error))
+        return Flushed(skipped=_LONG if plan.unread else _EXTRACTED)
+    steps = extracting.extract(context, name, plan.fresh, policy, asked)
+    done, _ = yield from extracting.told("flush", plan.fresh, steps)
+    return done
 
 
 def _summed_up(

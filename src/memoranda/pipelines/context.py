@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection
 
@@ -15,6 +15,7 @@ from memoranda.embedders.space import VectorSpace
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, NotAllowed
 from memoranda.models.checked import CheckedModel
 from memoranda.pipelines import erasing
+from memoranda.pipelines.means import means_of
 from memoranda.policies import Policies
 from memoranda.protocols import Clock, Purpose
 from memoranda.ranking.floors import SETTING
@@ -83,7 +84,7 @@ def opened(context: Context) -> Steps[None]:
     made = yield from settled(context)
     space.settle(made[EMBEDDER], made.get(SETTING))
     yield from erasing.finish_in_passing(context.clock)
-    if context.leaves_jobs and space.configured and (yield from read(jobs.any_waiting)):
+    if context.leaves_jobs and (yield from read(jobs.any_waiting, means_of(context))):
         yield from wake(passing=True)
 
 
@@ -124,15 +125,15 @@ def vectors_of(
     """
     if context.space.model is None:
         return [None] * len(texts), context.space.problem
-    stored, comparing = purpose == "text" and not asked, context.policies.dedupe.compares
+    stored = purpose == "text" and not asked
+    comparing = stored and context.policies.dedupe.compares
     later = context.leaves_jobs and context.space.configured and context.space.deferred
     if stored and later and not comparing:
         return [None] * len(texts), _TO_COME
-    waits = asked or (stored and comparing)
-    limit = context.policies.timeout.seconds(len(texts), asked=asked) if waits else None
+    waits_for: Literal["compare", "store", "question"] = "question" if asked else "compare" if comparing else "store"
     try:
-        vectors = yield from embed(texts, purpose, limit)
-        goes_on = not waits or (yield from read(is_current, context.space.model))
+        vectors = yield from embed(texts, purpose, context.policies.timeout.seconds(len(texts), waits_for))
+        goes_on = waits_for == "store" or (yield from read(is_current, context.space.model))
         return vectors, None if goes_on else _MOVED
     except EmbedderUnavailable as error:
         return [None] * len(texts), str(error)

@@ -1,11 +1,17 @@
 """Conversations: messages in, messages and windows out, and an end to all of it."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
-from memoranda.db.queries import conversations
+from sqlalchemy import Connection
+
+from memoranda.db.queries import conversations, folding
 from memoranda.db.queries import messages as rows
-from memoranda.effects import Steps, read, write
+from memoranda.db.queries.messages import Reconciled
+from memoranda.db.schema import Tables
+from memoranda.drafts import Setting
+from memoranda.effects import Steps, compute, read, wake, write
 from memoranda.errors import InvalidInput
 from memoranda.messages import ConversationRecord, Message
 from memoranda.messages import forms as message_forms
@@ -14,22 +20,42 @@ from memoranda.messages.forms import Said
 from memoranda.pipelines import extracting
 from memoranda.pipelines.context import Context, opened
 from memoranda.reports import Cleared
+from memoranda.scope import Scope
 
 _LISTED = 100
 
 
 def append(context: Context, name: str, said: Said | Iterable[Said], new_ids: bool) -> Steps[list[Message]]:
     """Add messages at the end; what is there already stays as it is."""
-    drafts = _drafts(context, said)
+    drafts = yield from _drafts(context, said)
     yield from opened(context)
     return (yield from write(rows.append, context.scope, name, drafts, context.setting().now, bool(new_ids)))
 
 
 def reconcile(context: Context, name: str, said: Iterable[Said]) -> Steps[list[Message]]:
-    """Make the messages that no summary speaks for these, and return them."""
-    drafts = _drafts(context, said)
+    """Make the messages that no summary speaks for these, and return them; what is pending and left out is flushed."""
+    drafts = yield from _drafts(context, said)
     yield from opened(context)
-    return (yield from write(rows.reconcile, context.scope, name, drafts, context.setting().now))
+    payload = extracting.job_payload(context, name)
+    done = yield from write(_reconciled, context.scope, name, drafts, context.setting().now, payload)
+    if done.folded and payload is not None:
+        yield from wake()
+    return done.messages
+
+
+def _reconciled(
+    conn: Connection,
+    tables: Tables,
+    scope: Scope,
+    name: str,
+    drafts: Sequence[MessageDraft],
+    now: datetime,
+    payload: Any,
+) -> Reconciled:
+    done = rows.reconcile(conn, tables, scope, name, drafts, now)
+    if done.folded and payload is not None:
+        folding.flush_later(conn, tables, scope, name, now, payload)
+    return done
 
 
 def messages(context: Context, name: str, limit: int | None, before: int | None, folded: bool) -> Steps[list[Message]]:
@@ -39,20 +65,20 @@ def messages(context: Context, name: str, limit: int | None, before: int | None,
     if before is not None:
         _require_whole("before", before)
     yield from opened(context)
-    return (yield from read(rows.listed, context.scope, name, limit, before, bool(folded)))
+    return (yield from read(rows.listed, context.setting(), name, limit, before, bool(folded)))
 
 
 def window(context: Context, name: str, max_tokens: int) -> Steps[list[Message]]:
     """Return the newest messages that fit."""
     _require_whole("max_tokens", max_tokens)
     yield from opened(context)
-    return (yield from read(rows.window, context.scope, name, max_tokens))
+    return (yield from read(rows.window, context.setting(), name, max_tokens))
 
 
 def size(context: Context, name: str) -> Steps[int]:
     """Return how many tokens are not folded."""
     yield from opened(context)
-    return (yield from read(rows.size, context.scope, name))
+    return (yield from read(rows.size, context.setting(), name))
 
 
 def archive(context: Context, name: str, named: Sequence[Message | int]) -> Steps[list[Message]]:
@@ -76,7 +102,7 @@ def remove(context: Context, name: str, named: Sequence[Message | int]) -> Steps
 def record(context: Context, name: str) -> Steps[ConversationRecord | None]:
     """Return how the conversation stands."""
     yield from opened(context)
-    return (yield from read(conversations.record, context.scope, name))
+    return (yield from read(conversations.record, context.setting(), name))
 
 
 def clear(context: Context, name: str) -> Steps[Cleared]:
@@ -91,13 +117,13 @@ def listed(context: Context, limit: int | None) -> Steps[list[ConversationRecord
     if limit is not None:
         _require_whole("limit", limit, 1_000)
     yield from opened(context)
-    return (yield from read(conversations.listed, context.scope, limit or _LISTED))
+    return (yield from read(conversations.listed, context.setting(), limit or _LISTED))
 
 
 def names(context: Context) -> Steps[list[str]]:
     """Return the names of all conversations that have messages."""
     yield from opened(context)
-    return (yield from read(conversations.names, context.scope))
+    return (yield from read(conversations.names, context.setting()))
 
 
 def _positions(named: Sequence[Message | int]) -> list[int]:
@@ -110,9 +136,13 @@ def _positions(named: Sequence[Message | int]) -> list[int]:
     return [position for position in positions if position is not None]
 
 
-def _drafts(context: Context, said: Any) -> list[MessageDraft]:
+def _drafts(context: Context, said: Any) -> Steps[list[MessageDraft]]:
     setting = context.writing()
     given = message_forms.given(said, setting.zone)
+    return (yield from compute(_drafted, given, setting))
+
+
+def _drafted(given: Sequence[Message], setting: Setting) -> list[MessageDraft]:
     several = len(given) > 1
     return [draft(message, setting, index if several else None) for index, message in enumerate(given)]
 

@@ -48,6 +48,8 @@ def diagnose(context: Context, database: str, revision: str | None) -> Steps[Dia
         floor=floor,
         memories=counts.memories,
         chunks=counts.chunks,
+        items=counts.items,
+        item_texts=counts.item_texts,
         vectors=counts.vectors,
         without_vector=counts.without_vector,
         other_vectors=counts.other_vectors,
@@ -142,7 +144,7 @@ def _of_counts(found: Diagnosis, overdue: int) -> Iterator[Finding]:
     if found.ownerless_vectors:
         yield Finding(
             name="ownerless vectors",
-            message=f"{found.ownerless_vectors:,} vectors belong to memories or chunks that are gone",
+            message=f"{found.ownerless_vectors:,} vectors belong to rows that are gone",
             remedy="Delete them if somebody else deleted the rows; if nobody did, please report it",
         )
     if found.failed_jobs:
@@ -179,7 +181,9 @@ def _of_counts(found: Diagnosis, overdue: int) -> Iterator[Finding]:
 
 
 def _embeddable(found: Diagnosis) -> str:
-    return f"{found.memories + found.chunks:,} memories{' and chunks' if found.chunks else ''}"
+    kinds = {"memories": found.memories, "chunks": found.chunks, "texts of items": found.item_texts}
+    *others, last = [name for name, count in kinds.items() if count] or ["memories"]
+    return f"{sum(kinds.values()):,} {', '.join(others)}{' and ' if others else ''}{last}"
 
 
 # -- what could be better

@@ -100,7 +100,7 @@ def erase(erasing: Erasing, target: Target, dry_run: bool) -> Steps[Erased]:
     _, scrubbed = yield from _finish(erasing.clock, _PATIENCE)
     if scrubbed.obstacle is not None and erasing.leaves_jobs:
         yield from write(_leave_scrubbing)
-        yield from wake()
+        yield from wake(jobs.NOBODY)
     return Erased(
         memories=tally.memories,
         rows=tally.rows,
@@ -150,7 +150,7 @@ def _finish(clock: Clock, patience: float) -> Steps[tuple[int, Scrubbed]]:
 
 
 def _leave_scrubbing(conn: Connection, tables: Tables) -> None:
-    jobs.enqueue(conn, tables, ("", ""), jobs.SCRUB, {}, unique_key=jobs.SCRUB)
+    jobs.enqueue(conn, tables, jobs.NOBODY, jobs.SCRUB, {}, unique_key=jobs.SCRUB)
 
 
 def _scrub(conn: Connection, tables: Tables, patience: float) -> Scrubbed:

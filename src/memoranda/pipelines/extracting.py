@@ -1,37 +1,48 @@
 """How memories are taken from messages that leave a model's sight: one call of a model, never tried again in line.
 
-Whatever goes wrong with the model is told and logged, and the messages stay pending for a job. Nothing of it is raised:
-whoever flushes is in the middle of a conversation. Only a database that fails is an error.
+Whatever goes wrong is told and logged, and the messages stay pending for a job. None of it is raised: whoever flushes
+is in the middle of a conversation. Only a database that fails is an error. Messages that nothing can be taken from, for
+the model refuses them or nothing may be written where they were said, are set aside, and others go first.
 """
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
+from itertools import accumulate
 from typing import Any
 
 from memoranda.db.queries import extractions, folding, jobs
-from memoranda.db.queries.extractions import Extraction, Proposed, Saved
+from memoranda.db.queries.extractions import Extraction, Proposed
 from memoranda.db.queries.folding import Line, Slice
 from memoranda.db.queries.jobs import Claim
 from memoranda.drafts import Setting, check, draft, hidden
 from memoranda.effects import Steps, complete, compute, read, wake, write
-from memoranda.errors import ConfigurationError, InvalidInput, ModelUnavailable
+from memoranda.errors import (
+    ConfigurationError,
+    InvalidInput,
+    MemorandaError,
+    ModelRefused,
+    ModelUnavailable,
+    NotAllowed,
+    StoreError,
+)
 from memoranda.fencing import new_nonce
 from memoranda.messages import Message
 from memoranda.messages import forms as message_forms
 from memoranda.models.checked import CheckedModel
 from memoranda.moments import day_of
 from memoranda.pipelines.context import Context, opened, vectors_of
-from memoranda.policies import CompactionPolicy, Policies
-from memoranda.presets import PRESETS, resolve
+from memoranda.policies import CompactionPolicy
+from memoranda.presets import PRESETS, name_of
 from memoranda.prompts import flush as flush_prompt
 from memoranda.prompts.answers import Proposal
-from memoranda.prompts.material import Said, cut, ended, unfenced
+from memoranda.prompts.material import Said, cut, ended, pieces, unfenced
+from memoranda.protocols import Completion
 from memoranda.reports import Flushed, Pending
 from memoranda.scope import Scope
 
 _log = logging.getLogger("memoranda.extraction")
+_OF_CALLERS = (401, 403, 404)  # HTTP statuses by which a model's service refuses whoever asks, whatever is asked
 NO_MODEL = "There is no language model: name one, or set MEMORANDA_LLM_BACKEND."
 _NOTHING = "Nothing is pending."
 TAKEN = "Somebody else was first: the messages were looked through, or cleared, meanwhile."
@@ -50,7 +61,7 @@ def pending(context: Context, name: str, messages: Sequence[Message | str | int]
     payload = job_payload(context, name)
     found = yield from write(folding.mark_pending, context.scope, name, named, least, setting.now, payload)
     if found.job and context.leaves_jobs:
-        yield from wake()
+        yield from wake(context.scope.whose)
     return found
 
 
@@ -69,12 +80,12 @@ def out_of_sight(context: Context, name: str, in_sight: Collection[str]) -> Step
 
 def end_session(context: Context, name: str) -> Steps[bool]:
     """Leave a job to extract what is pending, however little."""
-    context.writing()
+    setting = context.writing()
     if (payload := job_payload(context, name)) is None:
         return False
-    left = yield from write(folding.flush_later, context.scope, name, payload)
+    left = yield from write(folding.flush_later, context.scope, name, setting.now, payload)
     if left:
-        yield from wake()
+        yield from wake(context.scope.whose)
     return left
 
 
@@ -84,23 +95,22 @@ def turn_done(context: Context, name: str) -> Steps[bool]:
     payload = job_payload(context, name)
     left = yield from write(folding.count_turn, context.scope, name, every, setting.now, payload)
     if left:
-        yield from wake()
+        yield from wake(context.scope.whose)
     return left
 
 
 def flush(context: Context, name: str) -> Steps[Flushed]:
     """Extract memories from the pending messages now."""
-    slice = yield from _opened(context, name)
-    if slice is None:
-        return Flushed(skipped=_NOTHING)
-    if context.model.configured:
-        done = yield from told(slice, extract(context, name, slice, context.policies.compaction, context.model))
-    else:
-        done = failed("flush", slice, NO_MODEL)
+    setting = context.writing()
+    yield from opened(context)
+    done, _ = yield from _next(context, name)
+    if done.skipped is not None:
+        return done
     # What failed, what was said in another scope, and what one call could not read.
     payload = job_payload(context, name)
-    if payload is not None and (yield from write(folding.flush_later, context.scope, name, payload)):
-        yield from wake(passing=done.problem is not None)  # a call that failed is not tried again in line
+    if payload is not None and (yield from write(folding.flush_later, context.scope, name, setting.now, payload)):
+        failed = done.problem is not None
+        yield from wake(context.scope.whose, passing=failed)  # a call that failed is not tried again in line
     return done
 
 
@@ -109,33 +119,84 @@ def flush_job(context: Context, job: Claim) -> Steps[int]:
 
     Raises:
         ModelUnavailable: the model gave no answer that could be read to its end.
+        ConfigurationError: nothing may be written where the messages were said.
+        Lost: the job is another worker's.
     """
     context, name = of_job(context, job), job.payload["conversation"]
-    slice = yield from _opened(context, name)
-    if slice is None:
-        yield from write(jobs.finish, job)
-        return 0
-    done = yield from extract(context, name, slice, context.policies.compaction, context.model, job)
-    if done.problem is not None:
-        raise ModelUnavailable(done.problem)
+    setting = context.writing()
+    yield from opened(context)
+    done, error = yield from _next(context, name, job)
+    if error is not None:
+        if _stands_in_the_way(error, last=False):
+            yield from write(extractions.make_way, setting, name, job)
+        raise not_retried(error)
+    if done.skipped is not None and not (yield from write(extractions.finish, setting, name, job)):
+        raise jobs.Lost
     return done.written
 
 
-def _opened(context: Context, name: str) -> Steps[Slice | None]:
-    context.writing()
-    yield from opened(context)
-    return (yield from read(folding.pending, context.scope, name, context.policies.compaction.max_fold_tokens))
+def _next(context: Context, name: str, job: Claim | None = None) -> Steps[tuple[Flushed, MemorandaError | None]]:
+    """Extract from the pending messages whose turn it is, passing over those that may not be written down.
+
+    Returns:
+        What became of them, and the error that stood in the way.
+    """
+    policy, model, setting = context.policies.compaction, context.model, context.writing()
+    passed: dict[int, tuple[Flushed, MemorandaError]] = {}
+    while (slice := (yield from read(folding.pending, context.scope, name, policy.max_fold_tokens))) is not None:
+        if slice.first in passed:
+            return passed[slice.first]
+        if not model.configured:
+            return failed("flush", slice, NO_MODEL), ModelRefused(NO_MODEL)
+        done, error = yield from told("flush", slice, extract(context, name, slice, policy, model, job))
+        last = not context.leaves_jobs if job is None else job.attempts > 1
+        if error is not None and _stands_in_the_way(error, last):
+            yield from write(extractions.set_aside, setting, name, _attempt(slice, model))
+        if not isinstance(error, NotAllowed):
+            return done, error
+        passed[slice.first] = done, error
+    return Flushed(skipped=_NOTHING), None
+
+
+def _stands_in_the_way(error: MemorandaError, last: bool) -> bool:
+    """Say whether it is these messages that nothing can be taken from.
+
+    An answer may be unreadable once by chance: `last` says that it was no such chance, or that no job tries again.
+    """
+    if isinstance(error, Unreadable):
+        return last
+    return isinstance(error, NotAllowed) or (isinstance(error, ModelRefused) and error.status not in _OF_CALLERS)
+
+
+def not_retried(error: MemorandaError) -> MemorandaError:
+    """Return the error with which a job fails: where nothing may be written, to try again is no use."""
+    return ConfigurationError(str(error)) if isinstance(error, NotAllowed) else error
 
 
 # -- one call
 
 
-def told(slice: Slice, steps: Steps[Flushed]) -> Steps[Flushed]:
-    """Do what may fail because of a model, and tell of it instead of raising it."""
+class Unreadable(ModelUnavailable):
+    """The model gave an answer, but not one that can be read to its end."""
+
+    def __init__(self, message: str, written: int = 0) -> None:
+        """Keep how many memories were stored of what could be read."""
+        super().__init__(message)
+        self.written = written
+
+
+def told(kind: str, slice: Slice, steps: Steps[Flushed]) -> Steps[tuple[Flushed, MemorandaError | None]]:
+    """Do what may fail, and tell of it instead of raising it; the error comes with it.
+
+    Raises:
+        StoreError: the database failed.
+    """
     try:
-        return (yield from steps)
-    except ModelUnavailable as error:
-        return failed("flush", slice, str(error))
+        return (yield from steps), None
+    except StoreError:
+        raise
+    except MemorandaError as error:
+        return failed(kind, slice, str(error), written=error.written if isinstance(error, Unreadable) else 0), error
 
 
 def extract(
@@ -143,18 +204,60 @@ def extract(
 ) -> Steps[Flushed]:
     """Ask a model once what is worth saving of a slice, and save it in the scope it was said in.
 
+    Of more than one call reads, the beginning is done with, and the rest stays as it is. A single message that is
+    longer is read part by part.
+
     Raises:
         ModelUnavailable: it gave no answer, or none that can be read.
+        NotAllowed: nothing may be written in that scope; the model was not asked.
     """
     context = where_said(context, slice)
     setting = context.writing()
+    yield from read(extractions.require_standing, setting)
     spoken = [line for line in slice.lines if line.role in ("user", "assistant")]
     said = yield from compute(readable, context, spoken)
-    nothing = Extraction(kind="flush", slice=slice, version=flush_prompt.VERSION, model=model.name, proposed=0)
-    if not said:
-        saved = yield from write(extractions.save, setting, name, nothing, job)
-        return _report(slice, saved)
+    slice, parts = _divided(slice, said, CHARACTERS_PER_TOKEN * policy.max_fold_tokens)
+    proposals: list[Proposal] = []
+    proposed = 0
+    failure: MemorandaError | None = None
+    for part in parts:
+        try:
+            found = flush_prompt.read((yield from _asked(context, setting, name, slice, part, policy, model)))
+        except (ModelUnavailable, ConfigurationError) as error:
+            failure = error
+            break
+        proposals += found.items[: policy.flush_items]
+        proposed += len(found.items) + found.unusable
+        if found.problem is not None:
+            failure = Unreadable(found.problem)
+            break
+    if failure is not None and not proposals:
+        raise failure
+    extraction = replace(_attempt(slice, model), proposed=proposed, whole=failure is None)
+    made = {"prompt": flush_prompt.VERSION, "model": model.name}
+    extraction = yield from with_memories(context, name, extraction, proposals, made)
+    saved = yield from write(extractions.save, setting, name, extraction, job)
+    if failure is not None:
+        raise Unreadable(str(failure), saved.memories if saved else 0) from failure
+    if saved is None:
+        raise ModelUnavailable(TAKEN)
+    count = len(slice.lines)
+    _log.info("a flush of %d messages saved %d memories", count, saved.memories, extra=identity(slice, "saved"))
+    return Flushed(messages=count, written=saved.memories)
+
+
+def _asked(
+    context: Context,
+    setting: Setting,
+    name: str,
+    slice: Slice,
+    said: Sequence[Said],
+    policy: CompactionPolicy,
+    model: CheckedModel,
+) -> Steps[Completion]:
     known = yield from read(extractions.known, setting, name, slice.lines[0].created_at, 0)
+    longest = context.policies.review.message_characters
+    spans = yield from read(extractions.read_before, setting, name)
     asked = flush_prompt.build_messages(
         said,
         nonce=new_nonce(),
@@ -164,27 +267,28 @@ def extract(
         memories=known.memories,
         dimensions=known.dimensions,
         subjects=subjects(context),
-        read_before=(yield from read(extractions.read_before, setting, name)),
+        # Of a longer message a review has read the beginning only.
+        read_before=[one.position for one in said if len(one.text) <= longest and folding.within(one.position, spans)],
     )
-    answer = yield from complete(asked, schema=flush_prompt.schema(), model=model)
-    found = flush_prompt.read(answer)
-    if found.problem is not None and not found.items:
-        raise ModelUnavailable(found.problem)
-    extraction = replace(nothing, proposed=len(found.items) + found.unusable, whole=found.problem is None)
-    made = {"prompt": flush_prompt.VERSION, "model": model.name}
-    extraction = yield from with_memories(context, name, extraction, found.items[: policy.flush_items], made)
-    saved = yield from write(extractions.save, setting, name, extraction, job)
-    if found.problem is not None:
-        return failed("flush", slice, found.problem, written=saved.memories if saved else 0)
-    return _report(slice, saved)
+    return (yield from complete(asked, schema=flush_prompt.schema(), model=model))
 
 
-def _report(slice: Slice, saved: Saved | None) -> Flushed:
-    if saved is None:
-        return failed("flush", slice, TAKEN)
-    count = len(slice.lines)
-    _log.info("a flush of %d messages saved %d memories", count, saved.memories, extra=identity(slice, "saved"))
-    return Flushed(messages=count, written=saved.memories)
+def _attempt(slice: Slice, model: CheckedModel) -> Extraction:
+    """Return an extraction that has nothing yet, and is not whole."""
+    return Extraction(
+        kind="flush", slice=slice, version=flush_prompt.VERSION, model=model.name, proposed=0, whole=False
+    )
+
+
+def _divided(slice: Slice, said: Sequence[Said], characters: int) -> tuple[Slice, list[Sequence[Said]]]:
+    """Return as much of a slice as is read now, and what is said in it, call by call."""
+    fitting = sum(spent <= characters for spent in accumulate(len(one.text) for one in said))
+    parts = [said[:fitting]] if fitting else []
+    if said and not fitting:
+        parts = [[replace(said[0], text=piece)] for piece in pieces(said[0].text, characters)]
+    if rest := said[max(fitting, 1) :]:
+        slice = replace(slice, lines=tuple(line for line in slice.lines if line.position < rest[0].position))
+    return slice, parts
 
 
 def failed(kind: str, slice: Slice, problem: str, *, written: int = 0) -> Flushed:
@@ -227,12 +331,15 @@ def with_memories(
 ) -> Steps[Extraction]:
     """Return an extraction with what a model proposes as drafts and vectors; what cannot be stored is left out."""
     setting = context.writing()
+    shares = yield from read(extractions.require_standing, setting)
     lines = {line.position: line for line in extraction.slice.lines}
     drafts = []
     for proposal in proposals:
         line = lines.get(proposal.message or 0)
         fields = _fields(context, name, extraction.kind, proposal, line, made, setting)
         try:
+            if not shares:  # also where it was learned as a member: others would read it who cannot be asked any more
+                fields["audience"] = "private"
             text, parsed = check(ended(proposal.content, _LONGEST), fields)
             # Where it turns out to be the new text of a memory, a machine changes the text and nothing else.
             item = replace(draft(text, parsed, setting), given=frozenset())
@@ -305,35 +412,18 @@ def job_payload(context: Context, name: str) -> dict[str, Any] | None:
     """
     if not context.leaves_jobs:
         return None
-    return {"conversation": name, "user": context.scope.user, "policies": _named_policies(context.policies)}
+    return {"conversation": name, "user": context.scope.user, "policies": name_of(context.policies)}
 
 
 def of_job(context: Context, job: Claim) -> Context:
-    """Return the context of the user who left a job.
-
-    Raises:
-        ConfigurationError: it was left under policies that are neither a preset nor this engine's.
-    """
+    """Return the context of the user who left a job; none is claimed that was left under policies not known here."""
     scope, named = Scope(tenant=job.tenant, persona=job.persona, user=job.payload["user"]), job.payload["policies"]
-    if named in PRESETS:
-        return replace(context, scope=scope, policies=resolve(named))
-    if named != _named_policies(context.policies):
-        raise ConfigurationError(
-            "This was left by a persona with policies of its own, which this engine does not know: open the engine "
-            "with them, or call `flush` and `review` on the conversation."
-        )
-    return replace(context, scope=scope)
+    return replace(context, scope=scope, policies=PRESETS.get(named, context.policies))
 
 
 def where_said(context: Context, slice: Slice) -> Context:
     """Return the context of the scope that a slice was said in."""
     return replace(context, scope=context.scope.narrowed(slice.said_in))
-
-
-def _named_policies(policies: Policies) -> str:
-    """Return the name of the preset that policies are, else what tells them apart from others."""
-    preset = next((name for name, known in PRESETS.items() if known == policies), None)
-    return preset or sha256(repr(policies).encode()).hexdigest()
 
 
 def _named(messages: Sequence[Message | str | int] | None) -> tuple[list[int], list[str]]:

@@ -123,12 +123,12 @@ def _taken_in(context: Context, source: str, given: _Read, fields: DocumentField
     if standing is not None and standing.digest == document.digest:
         return _unchanged(source, standing, model)
     chunks = yield from compute(drafts.cut, document, setting)
-    vectors, degraded = yield from _vectors(context, [chunk.text for chunk in chunks])
+    vectors, degraded = yield from embedded_at_once(context, [chunk.text for chunk in chunks])
     stored = yield from write(knowledge.replace, document, chunks, vectors, model, setting)
     if stored.unchanged is not None:
         return _unchanged(source, stored.unchanged, model)
     if degraded is not None and context.leaves_jobs and model is not None:
-        yield from wake()
+        yield from wake(context.scope.whose)
     embedded = vectors[0] is not None
     return Ingested(source=source, chunks=len(chunks), embedded=embedded, replaced=stored.replaced, degraded=degraded)
 
@@ -146,7 +146,7 @@ def _unchanged(source: str, standing: knowledge.Standing, model: str | None) -> 
     )
 
 
-def _vectors(context: Context, texts: Sequence[str]) -> "Steps[tuple[VectorList | list[None], str | None]]":
+def embedded_at_once(context: Context, texts: Sequence[str]) -> "Steps[tuple[VectorList | list[None], str | None]]":
     """Embed the chunks of a document in one call; nothing is compared with them, so nobody is kept waiting."""
     policies = replace(context.policies, dedupe=DedupePolicy(name="key"))
     return (yield from vectors_of(replace(context, policies=policies), texts, "text"))

@@ -18,11 +18,11 @@ from sqlalchemy import Connection
 
 from memoranda.archive import ArchiveReader, ArchiveWriter, Header, Shape, UnreadableArchive
 from memoranda.db import migrations
-from memoranda.db.queries import importing, moving, store
+from memoranda.db.queries import importing, jobs, moving, store
 from memoranda.db.queries.importing import Arrival
 from memoranda.db.queries.moving import EMBEDDER, WORDS, Selection
 from memoranda.db.schema import Tables
-from memoranda.effects import Steps, compute, read, write
+from memoranda.effects import Steps, compute, read, wake, write
 from memoranda.errors import ConfigurationError, InvalidInput, StoreError, StoreUnavailable
 from memoranda.pipelines import erasing
 from memoranda.pipelines.context import Context, opened
@@ -239,6 +239,8 @@ def import_from(context: Context, place: Place, vectors: bool, progress: Progres
     yield from opened(context)
     if imported.erased:
         yield from erasing.finish_in_passing(context.clock)
+    if context.leaves_jobs and (yield from read(jobs.any_waiting)):
+        yield from wake(passing=True)
     return imported
 
 

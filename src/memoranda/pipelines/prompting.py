@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 
 from sqlalchemy import Connection
 
@@ -11,7 +12,7 @@ from memoranda import filters as filtering
 from memoranda.db.queries import conversations, memories, messages, snapshots, user_model
 from memoranda.db.queries.snapshots import Snapshot
 from memoranda.db.schema import Tables
-from memoranda.drafts import Setting
+from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, read, write
 from memoranda.errors import InvalidInput, MemorandaError
 from memoranda.fencing import new_nonce
@@ -19,11 +20,14 @@ from memoranda.filters import Filters
 from memoranda.messages import Prompt
 from memoranda.pipelines import recalling
 from memoranda.pipelines.context import Context
+from memoranda.policies import Policies
 from memoranda.prompts import guidance
 from memoranda.records import Memory
-from memoranda.scope import Scope
 
 _log = logging.getLogger("memoranda.prompt")
+_REMEMBERED = 10_000
+_looked_through: set[bytes] = set()
+"""Digests of blocks without a secret: to look through one takes longer than to read it."""
 
 
 def system_block(context: Context, name: str) -> Steps[str]:
@@ -33,7 +37,7 @@ def system_block(context: Context, name: str) -> Steps[str]:
 
 def user_model_block(context: Context) -> Steps[str]:
     """Return what is known of the user, as of now."""
-    return blocks.user_model((yield from read(user_model.listed, context.scope)))
+    return blocks.user_model((yield from read(user_model.listed, context.setting())))
 
 
 def turn_block(context: Context, name: str, text: str | None) -> Steps[str]:
@@ -59,7 +63,7 @@ def prompt(context: Context, name: str, text: str | None) -> Steps[Prompt]:
     system = yield from system_block(context, name)
     turn = (yield from turn_block(context, name, text)) if policy.turn else ""
     model = "" if policy.user_model == "frozen" else (yield from user_model_block(context))
-    row = yield from read(conversations.found, context.scope, name)
+    row = yield from read(conversations.seen, context.setting(), name)
     parts = {
         "instructions": guidance.TEXT,
         "system": system,
@@ -90,7 +94,9 @@ def _key(context: Context) -> str:
 def _snapshot(context: Context, name: str) -> Steps[Snapshot]:
     key = _key(context)
     found = yield from read(snapshots.stored, context.scope, name, key)
-    return found if found is not None else (yield from write(_taken, context.writing(), name, key, new_nonce()))
+    if found is not None and not _holds_secret(found.block, context.policies):
+        return found
+    return (yield from write(_taken, context.writing(), name, key, new_nonce()))
 
 
 def _taken(conn: Connection, tables: Tables, setting: Setting, name: str, key: str, nonce: str) -> Snapshot:
@@ -98,15 +104,37 @@ def _taken(conn: Connection, tables: Tables, setting: Setting, name: str, key: s
     scope, policy = setting.scope, setting.policies.prompt
     conversation = conversations.locked(conn, tables, scope, name, setting.now)
     if (there := snapshots.stored(conn, tables, scope, name, key)) is not None:
-        return there
+        if not _holds_secret(there.block, setting.policies):
+            return there
+        snapshots.end_one(conn, tables, scope, conversation.id, key, "secret")
     snapshots.hold_memberships(conn, tables, scope)
     dimensions = []
     if policy.user_model == "frozen":
         snapshots.hold_user_model(conn, tables, scope)
-        dimensions = user_model.listed(conn, tables, scope)
+        dimensions = user_model.listed(conn, tables, setting)
     top = _top(conn, tables, setting)
     block = blocks.frozen(top, dimensions, nonce=nonce, budget=policy.budget)
+    if (text := _hidden(block.text, setting.policies)) != block.text:
+        block = replace(block, text=text, tokens=tokens.count(text))
     return snapshots.keep(conn, tables, scope, conversation.id, key, block, setting.now)
+
+
+def _hidden(block: str, policies: Policies) -> str:
+    """Return a block without its secrets; line by line, so that none of its tags can be part of one."""
+    return "\n".join(hidden(line, policies) for line in block.split("\n"))
+
+
+def _holds_secret(block: str, policies: Policies) -> bool:
+    """Say whether a block holds what is known as a secret by now; each is looked through once a process."""
+    digest = blake2b(block.encode("utf-8", "replace"), digest_size=16).digest()
+    if not policies.redaction.enabled or digest in _looked_through:
+        return False
+    if _hidden(block, policies) != block:
+        return True
+    if len(_looked_through) >= _REMEMBERED:
+        _looked_through.clear()
+    _looked_through.add(digest)
+    return False
 
 
 def _top(conn: Connection, tables: Tables, setting: Setting) -> list[Memory]:
@@ -139,7 +167,7 @@ def _filters(setting: Setting) -> Filters:
 
 def _turn(context: Context, name: str, text: str | None) -> Steps[str]:
     shown = yield from read(snapshots.shown, context.scope, name, _key(context))
-    said = (yield from read(_newest_said, context.scope, name)) if text is None else text
+    said = (yield from read(_newest_said, context.setting(), name)) if text is None else text
     core = yield from recalling.core(context, None)
     relevant: Sequence[Memory] = ()
     if said.strip():
@@ -153,8 +181,8 @@ def _turn(context: Context, name: str, text: str | None) -> Steps[str]:
     return block.text
 
 
-def _newest_said(conn: Connection, tables: Tables, scope: Scope, name: str) -> str:
+def _newest_said(conn: Connection, tables: Tables, setting: Setting, name: str) -> str:
     """Return the text of the newest message of the user's, empty where there is none."""
-    conversation = conversations.found(conn, tables, scope, name)
+    conversation = conversations.seen(conn, tables, setting, name)
     said = messages.newest(conn, tables, conversation, 1, role="user") if conversation else []
     return said[0].text if said else ""

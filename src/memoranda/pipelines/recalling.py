@@ -7,9 +7,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import numpy as np
 from sqlalchemy import Connection
 
 from memoranda import filters as filtering
@@ -28,6 +29,9 @@ from memoranda.protocols import Purpose
 from memoranda.ranking import Floor, Measured, Scored, measured_for, merged, rank, settle
 from memoranda.records import Hit, KnowledgeChunk, KnowledgeHit, Memory, MemoryHit, Recall
 from memoranda.text import clean, words
+
+if TYPE_CHECKING:
+    from memoranda.db.queries.candidates import Vector
 
 _log = logging.getLogger("memoranda.recall")
 
@@ -71,6 +75,7 @@ def recall(
     *,
     kinds: Sequence[str] | None = None,
     unasked: bool = False,
+    vector: Sequence[float] | None = None,
 ) -> Steps[Recall]:
     """Return what answers a question, or an abstention with its reason.
 
@@ -82,6 +87,7 @@ def recall(
         floor: Another floor than the persona's.
         kinds: What is asked, of `memory` and `knowledge`; both when left out.
         unasked: Whether the hits will be put before a model that did not ask for them; see `FloorPolicy.injected`.
+        vector: The question's vector, where the caller has it.
     """
     if not isinstance(query, str):
         raise InvalidInput("query must be a string", field="query")
@@ -93,9 +99,8 @@ def recall(
     if unasked:
         filters = replace(filters, core=False)  # what is always in mind is there already
     setting = context.setting()
-    question, why = yield from _asked(
-        context, setting, query, "query", proposing(context.policies.ranking, wanted), filters
-    )
+    ranking = proposing(context.policies.ranking, wanted)
+    question, why = yield from _asked(context, setting, query, "query", ranking, filters, vector)
     degraded = _BY_WORDS_ONLY.format(why) if why and question.vector is None else why
     if not question.terms and question.vector is None:
         return Recall(abstained=True, reason=_NOTHING_ASKED, degraded=degraded)
@@ -118,13 +123,21 @@ def without_secrets(said: str, context: Context) -> str:
 
 
 def _asked(
-    context: Context, setting: Setting, said: str, purpose: Purpose, ranking: RankingPolicy, filters: Filters
+    context: Context,
+    setting: Setting,
+    said: str,
+    purpose: Purpose,
+    ranking: RankingPolicy,
+    filters: Filters,
+    given: Sequence[float] | None = None,
 ) -> Steps[tuple[Question, str | None]]:
     """Return what was asked as the database takes it, and why there is no vector if there should be one."""
     text = without_secrets(said, context)
     yield from opened(context)
     vector, why = None, None
-    if text.strip():
+    if given is not None and context.space.model is not None:
+        vector = _checked_vector(given, context.space.embedder.dimensions)
+    elif text.strip():
         [vector], why = yield from vectors_of(context, [text], purpose, asked=True)
     question = Question(
         text=text,
@@ -141,6 +154,21 @@ def _asked(
     return question, why
 
 
+def _checked_vector(given: Sequence[float], length: int) -> "Vector":
+    """Return a vector that a caller has made.
+
+    Raises:
+        InvalidInput: it is not one of the store's embedder.
+    """
+    try:
+        vector = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput("vector must be a list of numbers", field="vector") from None
+    if vector.shape != (length,) or not np.isfinite(vector).all():
+        raise InvalidInput(f"vector must be {length:,} finite numbers, as the store's embedder makes", field="vector")
+    return vector
+
+
 def _then(setting: Setting, question: Question) -> Steps[tuple[Sequence[Rewritten], str | None]]:
     """Return what was rewritten since the moment asked for, its old words with vectors, or why these have none."""
     rewritten = yield from read(past.rewritten_since, setting, question.filters)
@@ -148,7 +176,7 @@ def _then(setting: Setting, question: Question) -> Steps[tuple[Sequence[Rewritte
     if not chosen:
         return rewritten, None
     try:
-        limit = setting.policies.timeout.seconds(len(chosen), asked=True)
+        limit = setting.policies.timeout.seconds(len(chosen), "question")
         vectors = yield from embed([item.text for item in chosen], "text", limit)
     except (EmbedderUnavailable, ConfigurationError) as error:
         return rewritten, str(error)

@@ -6,26 +6,35 @@ leaves all jobs to engines of the new embedder. What it embeds by itself has no 
 `backfill`: so open it anew, and call `backfill` once it is closed.
 """
 
-from collections.abc import Sequence
+import logging
+from typing import TypeAlias
+from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memoranda.db.queries import store, vectors
+from memoranda.db.queries import jobs, store, vectors
+from memoranda.db.queries.vectors import Owner
 from memoranda.db.schema import Tables
-from memoranda.effects import Steps, embed, read, write
+from memoranda.effects import Steps, read, write
 from memoranda.errors import ConfigurationError
 from memoranda.pipelines.context import EMBEDDER, Context, settled
+from memoranda.pipelines.embedding import embedded
 from memoranda.protocols import Progress
 from memoranda.ranking.floors import SETTING
 
 PAGE = 256
 """Texts embedded in one call and stored in one transaction: what an interruption can cost."""
 
+_log = logging.getLogger("memoranda.jobs")
+Refused: TypeAlias = dict[Owner, dict[UUID, str]]
+"""The rows whose texts the new embedder refuses, and what it says."""
+
 
 def reembed(context: Context, prune: bool, progress: Progress | None) -> Steps[int]:
     """Embed all memories and chunks by the engine's embedder, make it the store's, and return how many were embedded.
 
-    What is embedded already is not embedded again, so that a run that was interrupted goes on where it was.
+    What is embedded already is not embedded again, so that a run that was interrupted goes on where it was. A text that
+    the embedder refuses keeps no store from moving: its row is left in a job that is given up.
 
     Raises:
         ConfigurationError: the engine was opened without naming an embedder, or in another language than the store's.
@@ -35,40 +44,59 @@ def reembed(context: Context, prune: bool, progress: Progress | None) -> Steps[i
     if not space.chosen or not space.proposed:
         raise ConfigurationError("Name the embedder to move to when the engine is opened: MemoryEngine(embedder=...).")
     yield from settled(context)
-    model, embedded = space.proposed, 0
+    model, total = space.proposed, 0
+    refused: Refused = {}
     while True:
-        embedded += yield from _filled(context, model, progress)
-        if (yield from write(_switch, model)):
+        total += yield from _filled(model, refused, progress)
+        if (yield from write(_switch, model, refused)):
             break
-    embedded += yield from _filled(context, model, None)  # what was written while reads switched
+    total += yield from _filled(model, refused, None)  # what was written while reads switched
+    if refused:
+        yield from write(_give_up, refused)
+        count = sum(len(rows) for rows in refused.values())
+        _log.warning("the new embedder refused some texts, which are found by their words: %d", count)
     made = yield from read(store.settings)
     space.settle(made[EMBEDDER], made.get(SETTING))
     if prune:
         for owner in (yield from read(vectors.owners)):
             yield from write(vectors.prune, owner, model)
-    return embedded
+    return total
 
 
-def _filled(context: Context, model: str, progress: Progress | None) -> Steps[int]:
+def _filled(model: str, refused: Refused, progress: Progress | None) -> Steps[int]:
+    """Embed what has no vector and was not refused; note what is refused, and return how many were embedded."""
     missing = []
     for owner in (yield from read(vectors.owners)):
-        ids = yield from read(vectors.missing_ids, owner, model)
+        known = refused.get(owner, {})
+        ids = [id for id in (yield from read(vectors.missing_ids, owner, model)) if id not in known]
         missing += [(owner, ids[start : start + PAGE]) for start in range(0, len(ids), PAGE)]
     total, done, filled = sum(len(ids) for _, ids in missing), 0, 0
     for owner, ids in missing:
-        page: Sequence[vectors.Unembedded] = yield from read(vectors.missing, owner, model, ids)
-        if page:
-            filled += yield from write(vectors.fill, page, (yield from embed([x.text for x in page], "text")), model)
+        made = yield from embedded((yield from read(vectors.missing, owner, model, ids)))
+        if made.rows:
+            filled += yield from write(vectors.fill, made.rows, made.vectors, model)
+        if made.refused:
+            refused.setdefault(owner, {}).update((row.id, str(made.error)) for row in made.refused)
         done += len(ids)
         if progress is not None:
             progress(done, total)
     return filled
 
 
-def _switch(conn: Connection, tables: Tables, model: str) -> bool:
-    """Make a model the store's, if every memory and every chunk has its vector."""
+def _switch(conn: Connection, tables: Tables, model: str, refused: Refused) -> bool:
+    """Make a model the store's, if every memory and every chunk has its vector, or cannot have one."""
     for owner in vectors.owners(conn, tables):
-        if vectors.missing_ids(conn, tables, owner, model):
+        if set(vectors.missing_ids(conn, tables, owner, model)) - refused.get(owner, {}).keys():
             return False
+    _give_up(conn, tables, refused)
     store.change(conn, tables, {EMBEDDER: model})
     return True
+
+
+def _give_up(conn: Connection, tables: Tables, refused: Refused) -> None:
+    """Leave the rows that were refused in jobs that are given up; those of the embedder before are of no use."""
+    for owner in vectors.owners(conn, tables):
+        jobs.forget_failed(conn, tables, (owner.tenant, owner.persona), jobs.EMBED)
+    for owner, rows in refused.items():
+        for id, error in rows.items():
+            jobs.give_up_embedding(conn, tables, (owner.tenant, owner.persona), [id], owner.kind, error)

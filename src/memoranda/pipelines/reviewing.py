@@ -15,7 +15,7 @@ from memoranda.db.queries.jobs import Claim
 from memoranda.dimensions import CONTENT_LIMIT, dimension_name
 from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, complete, compute, read, write
-from memoranda.errors import InvalidInput, ModelUnavailable
+from memoranda.errors import InvalidInput, MemorandaError, ModelUnavailable, NotAllowed, StoreError
 from memoranda.fencing import new_nonce
 from memoranda.moments import day_of
 from memoranda.pipelines import extracting
@@ -42,7 +42,9 @@ def review(context: Context, name: str) -> Steps[Reviewed]:
         return _failed(slice, extracting.NO_MODEL)
     try:
         return (yield from _review(context, name, slice, said))
-    except ModelUnavailable as error:
+    except StoreError:
+        raise
+    except MemorandaError as error:
         return _failed(slice, str(error))
 
 
@@ -51,14 +53,20 @@ def review_job(context: Context, job: Claim) -> Steps[int]:
 
     Raises:
         ModelUnavailable: the model gave no answer that could be read to its end.
+        ConfigurationError: nothing may be written where the messages were said.
+        Lost: the job is another worker's.
     """
     context, name = extracting.of_job(context, job), job.payload["conversation"]
     setting = context.writing()
     slice, said = yield from _newest(context, setting, name)
     if slice is None:
-        yield from write(jobs.finish, job)
+        if not (yield from write(extractions.finish, setting, name, job)):
+            raise jobs.Lost
         return 0
-    done = yield from _review(context, name, slice, said, job)
+    try:
+        done = yield from _review(context, name, slice, said, job)
+    except NotAllowed as error:
+        raise extracting.not_retried(error) from error
     return done.memories + done.dimensions
 
 
@@ -80,6 +88,7 @@ def _review(
 ) -> Steps[Reviewed]:
     context = extracting.where_said(context, slice)
     setting = context.writing()
+    yield from read(extractions.require_standing, setting)
     policy, top = context.policies.review, context.policies.prompt.memories
     known = yield from read(extractions.known, setting, name, slice.lines[0].created_at, top)
     messages = prompt.build_messages(

@@ -51,7 +51,7 @@ def _looked(
 def _left(context: Context, degraded: str | None) -> Steps[None]:
     """Have the job done that a write without vectors has left."""
     if degraded is not None and context.leaves_jobs and context.space.model is not None:
-        yield from wake()
+        yield from wake(context.scope.whose)
 
 
 def _written(stored: Stored, degraded: str | None) -> Written:

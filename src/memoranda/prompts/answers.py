@@ -6,12 +6,12 @@ is left out and counted; an answer that cannot be read at all says why, and is n
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from memoranda import salvage
 from memoranda.protocols import Completion
@@ -21,6 +21,9 @@ BROKEN_OFF = "The model's answer breaks off: what it went on to say is not known
 _NUMBER = re.compile(r"\s*(?P<number>[0-9]{1,3}(?:\.[0-9]{1,6})?)\s*(?:/\s*10)?\s*")
 _LABEL = 60  # characters of a category: a word or two
 _YEARS = range(1900, 2200)
+_SCALES = ("importance", "confidence")
+_FRACTIONS = {"scales": "0..1"}
+"""The context in which the items of an answer are validated that counts from 0 to 1."""
 
 
 class Answer(BaseModel):
@@ -32,13 +35,28 @@ class Answer(BaseModel):
 T = TypeVar("T", bound=Answer)
 
 
-def _scale(value: Any) -> int | None:
-    """Read a number from 1 to 10: out of range is the nearest, and a fraction up to 1.0 is meant as one of 1."""
+def _number(value: Any) -> int | float | None:
     if isinstance(value, str) and (match := _NUMBER.fullmatch(value)):
         value = float(match["number"]) if "." in match["number"] else int(match["number"])
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return value if known else None
+
+
+def _is_fraction(value: Any) -> bool:
+    number = _number(value)
+    return number is not None and 0 < number < 1
+
+
+def _scale(value: Any, info: ValidationInfo) -> int | None:
+    """Read a number from 1 to 10: out of range is the nearest, and what is below 1 is a fraction of ten.
+
+    1.0 is one, except in an answer that has fractions elsewhere: see `valid`.
+    """
+    number = _number(value)
+    if number is None:
         return None
-    return max(1, min(10, round(10 * value if isinstance(value, float) and 0 < value <= 1 else value)))
+    of_one = _is_fraction(number) or (number == 1 and isinstance(number, float) and info.context == _FRACTIONS)
+    return max(1, min(10, round(10 * number if of_one else number)))
 
 
 def _position(value: Any) -> int | None:
@@ -109,18 +127,23 @@ def items(completion: Completion, kind: type[T], *, under: Sequence[str], fields
     if found.failed:
         return Read(problem=BROKEN_OFF if completion.cut else found.problem)
     broken = completion.cut or not (found.complete or salvage.read(completion.text).complete)
-    good = valid(found.value, kind)
+    good = valid(found.value, kind, counts_to_one(found.value))
     unusable = len(found.value) - len(good)
     return Read(items=good, unusable=unusable, problem=BROKEN_OFF if broken else None)
 
 
-def valid(values: Sequence[Any], kind: type[T]) -> list[T]:
-    """Return the items that are what they should be."""
-    return [item for value in values if (item := _validated(value, kind.model_validate)) is not None]
+def counts_to_one(values: Iterable[Any]) -> bool:
+    """Say whether the numbers of an answer are from 0 to 1, as they are where one of its items has a fraction."""
+    return any(_is_fraction(value.get(name)) for value in values if isinstance(value, dict) for name in _SCALES)
 
 
-def _validated(value: Any, validate: Callable[[Any], T]) -> T | None:
+def valid(values: Sequence[Any], kind: type[T], to_one: bool = False) -> list[T]:
+    """Return the items that are what they should be; `to_one` where their numbers are from 0 to 1."""
+    return [item for value in values if (item := _validated(value, kind, to_one)) is not None]
+
+
+def _validated(value: Any, kind: type[T], to_one: bool) -> T | None:
     try:
-        return validate(value)
+        return kind.model_validate(value, context=_FRACTIONS if to_one else None)
     except ValidationError:
         return None

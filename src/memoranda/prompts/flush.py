@@ -1,8 +1,9 @@
 """Save what matters of messages that leave a model's sight: one call, whose answer is a list of memories."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 from memoranda.prompts.answers import Answer, Proposal, Read, items
@@ -66,7 +67,7 @@ def build_messages(
     memories: Sequence[Memory] = (),
     dimensions: Sequence[Dimension] = (),
     subjects: Sequence[str] = (),
-    read_before: Sequence[tuple[int, int]] = (),
+    read_before: Collection[int] = (),
 ) -> list[PromptMessage]:
     """Return what the model is asked.
 
@@ -79,7 +80,7 @@ def build_messages(
         memories: What was saved lately, by reviews, flushes and the agent itself: it is not to be saved again.
         dimensions: The user model.
         subjects: Whom a statement can be about, where it must say so.
-        read_before: The first and last positions of what reviews have read.
+        read_before: The positions of those that a review has read.
     """
     about = _ABOUT.format(subjects=", ".join(subjects)) if subjects else ""
     parts = [
@@ -99,10 +100,10 @@ def read(completion: Completion) -> Read[Proposal]:
     return items(completion, Proposal, under=("memories", "items"), fields=("content",))
 
 
-def _before(said: Sequence[Said], spans: Sequence[tuple[int, int]]) -> str:
-    """Return what to say of messages that reviews have read."""
-    first, last = said[0].position, said[-1].position
-    met = [f"{max(a, first)} to {min(b, last)}" for a, b in spans if a <= last and b >= first]
+def _before(said: Sequence[Said], read: Collection[int]) -> str:
+    """Return what to say of messages that reviews have read: from where to where, without one that was not between."""
+    runs = [list(run) for seen, run in groupby(said, key=lambda one: one.position in read) if seen]
+    met = [f"{run[0].position} to {run[-1].position}" for run in runs]
     what = "what was worth saving of them is in `known` or `user-model` already"
     return f" Messages {', '.join(met)} were looked through before: {what}." if met else ""
 

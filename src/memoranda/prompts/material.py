@@ -101,6 +101,15 @@ def ended(text: str, characters: int) -> str:
     return text[: max(text.rfind(" ", 0, characters + 1), 0) or characters].rstrip()
 
 
+def pieces(text: str, characters: int) -> list[str]:
+    """Return a text in pieces that are not longer, each of whole sentences, or of words, where it can be."""
+    found = []
+    while text := text.strip():
+        found.append(ended(text, characters))
+        text = text[len(found[-1]) :]
+    return found
+
+
 def _indented(text: str) -> str:
     return "\n  ".join(text.strip().splitlines())
 

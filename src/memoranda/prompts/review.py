@@ -8,7 +8,7 @@ from typing import Any
 
 from memoranda import salvage
 from memoranda.dimensions import CONTENT_LIMIT, RECOMMENDED
-from memoranda.prompts.answers import BROKEN_OFF, Answer, Proposal, Scale, Words, valid
+from memoranda.prompts.answers import BROKEN_OFF, Answer, Proposal, Scale, Words, counts_to_one, valid
 from memoranda.prompts.material import DATA, Said, known, transcript, user_model
 from memoranda.protocols import Completion, PromptMessage
 from memoranda.records import Dimension, Memory
@@ -41,6 +41,7 @@ message: the number of the message it was taken from.
 {about}
 Answer with JSON only: {{"user_model": [{{"dimension", "content", "confidence"}}], "memories": [{{"content", \
 "category", "importance", "confidence", "date", "message"}}]}}, with empty lists where there is nothing to note."""
+_NO_LIST = "What the model's answer names is no list of items."
 _ABOUT = "about, of a memory: whom it concerns, one of: {subjects}.\n"
 
 
@@ -120,8 +121,23 @@ def read(completion: Completion) -> Found:
     found = salvage.read_object(completion.text, fields=("user_model", "memories"))
     if found.failed or completion.cut or not found.complete:
         return Found(problem=BROKEN_OFF if completion.cut or not found.failed else found.problem)
-    lists = {name: value if isinstance(value := found.value.get(name), list) else [] for name in found.value}
-    dimensions, memories = lists.get("user_model", []), lists.get("memories", [])
-    rewrites, proposals = valid(dimensions, Rewrite), valid(memories, Proposal)
+    dimensions = _by_name(found.value.get("user_model", []))
+    memories = found.value.get("memories", [])
+    if not isinstance(dimensions, list) or not isinstance(memories, list):
+        return Found(problem=_NO_LIST)
+    to_one = counts_to_one((*dimensions, *memories))
+    rewrites, proposals = valid(dimensions, Rewrite, to_one), valid(memories, Proposal, to_one)
     unusable = len(dimensions) + len(memories) - len(rewrites) - len(proposals)
     return Found(rewrites=rewrites, memories=proposals, unusable=unusable)
+
+
+def _by_name(dimensions: Any) -> Any:
+    """Return as a list what a model gives as an object of texts, or of items, by dimension; anything else as it is."""
+    if not isinstance(dimensions, dict):
+        return dimensions
+    if isinstance(dimensions.get("dimension"), str):
+        return [dimensions]
+    return [
+        {"dimension": name} | (text if isinstance(text, dict) else {"content": text})
+        for name, text in dimensions.items()
+    ]

@@ -29,7 +29,7 @@ _THOUGHT_OVER = re.compile(
     rf"<\s*/\s*(?:[a-z]{{1,10}}:)?{_THOUGHTS}\s*>|\[/THINK\]|◁/think▷|<\|channel\|>final<\|message\|>", re.IGNORECASE
 )
 _ESCAPED = re.compile(r'[\[{,:]\s*\\"')  # a quote that is structure; those inside a string are none
-_FENCED = re.compile(r"\A\s*(?:```|~~~)[^\n`]*\n(?P<inside>.*?)\n?[ \t]*(?:```|~~~)?\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"\s*(?:```|~~~)[^\n`]*\n")
 _SPECIAL = re.compile(r"<\|[a-z_]{1,20}\|>")
 _WORDS = {"None": None, "True": True, "False": False}
 _ENVELOPES = 4
@@ -96,7 +96,7 @@ def read_items(reply: str, *, under: Sequence[str] = (), fields: Collection[str]
     """
     found = _all(reply)
     usable = [(one, items) for one in found if (items := _list_in(one.value, under, fields)) is not None]
-    usable = [(one, items) for one, items in usable if items or (one.whole and (one.alone or one.value))]
+    usable = [(one, items) for one, items in usable if items or (one.whole and one.alone)]
     if not usable:
         return Salvage(problem="The reply holds no list of items." if found else _why_nothing(reply))
     # References such as [1] are lists too, and an example in prose may stand before the answer in its fence.
@@ -116,9 +116,13 @@ def read_items(reply: str, *, under: Sequence[str] = (), fields: Collection[str]
 
 
 def read_object(reply: str, *, fields: Collection[str] = ()) -> Salvage:
-    """Return the object that a reply is asked to give: the largest that has one of the fields, fenced ones first."""
+    """Return the object that a reply is asked to give: the largest that has one of the fields, fenced ones first.
+
+    One whose fields hold nothing is an answer only where it stands alone: amid a sentence it is an example.
+    """
     found = _all(reply)
     objects = [replace(one, value=value) for one in found if (value := _object_in(one.value, fields)) is not None]
+    objects = [one for one in objects if one.alone or not fields or any(one.value.get(name) for name in fields)]
     if not objects:
         return Salvage(problem="The reply holds no object of the kind asked for." if found else _why_nothing(reply))
     best = max(objects, key=lambda one: (one.fenced, one.size))
@@ -131,8 +135,13 @@ def prose(reply: str) -> str:
 
 
 def _unfenced(text: str) -> str:
-    fenced = _FENCED.match(text)
-    return fenced["inside"] if fenced and "```" not in fenced["inside"] else text
+    opening = _FENCE.match(text)
+    if opening is None:
+        return text
+    inside = text[opening.end() :].rstrip()
+    if inside.endswith(("```", "~~~")):
+        inside = inside[:-3].rstrip(" \t").removesuffix("\n")
+    return text if "```" in inside else inside
 
 
 # -- finding JSON

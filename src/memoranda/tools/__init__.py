@@ -2,17 +2,20 @@
 
 An agent is a reader of sentences: whatever a tool is given, it answers with one, and never raises for what a model made
 up. Who reads and writes is the persona's scope and no argument, so that no tool call can choose it. Recalled text
-leaves between the tags of `memoranda.fencing`, with a new nonce each time.
+leaves between the tags of `memoranda.fencing`, with a new nonce each time; a sentence that says what a memory said
+before withholds what reads like an order.
 """
 
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
+from memoranda.blocks import WITHHELD
 from memoranda.effects import Steps, apart
 from memoranda.errors import ConfigurationError, InvalidInput, MemorandaError, MemoryNotFound, StoreError
 from memoranda.fencing import CUT, defang, fence, new_nonce
@@ -21,6 +24,7 @@ from memoranda.pipelines import ingesting, recalling, writing
 from memoranda.prompts.guidance import BELONGS
 from memoranda.records import Recall
 from memoranda.rendering import NOTHING_FOUND, one_line
+from memoranda.suspicion import suspicions
 from memoranda.tools.arguments import (
     RECALL_LIMIT,
     Arguments,
@@ -146,6 +150,11 @@ def _sentence(text: str) -> str:
     return text if len(text) <= _SENTENCE_LIMIT else f"{text[:_SENTENCE_LIMIT]} {CUT}"
 
 
+def _harmless(text: str) -> str:
+    """Return remembered text for a sentence, which has no fence around it: what reads like an order is not repeated."""
+    return WITHHELD if suspicions(text) else text
+
+
 def _fenced(lines: Iterable[str], header: str = "") -> str:
     """Return recalled lines as a block."""
     body = "\n".join(line if len(line) <= _LINE_LIMIT else f"{line[:_LINE_LIMIT]} {CUT}" for line in lines)
@@ -169,7 +178,7 @@ def _remembering(persona: Persona, content: str, given: MemoryArguments, *, hint
     written = yield from apart(steps, {})
     memory = written.memory
     if written.was is not None:
-        answer = f'Updated memory [{memory.short_id}]; it said: "{written.was}".'
+        answer = f'Updated memory [{memory.short_id}]; it said: "{_harmless(written.was)}".'
     elif not written.created:
         answer = f"Memory [{memory.short_id}] was there already."
     else:
@@ -234,7 +243,7 @@ def _remember(persona: Persona, given: RememberArguments) -> Steps[str]:
         kept = yield from apart(writing.keep(persona._context, given.text, given.id, fields), {})
     except MemoryNotFound:
         return _sentence(f"No memory [{(given.id or '')[:60]}] to correct: leave the id out to remember this anew.")
-    return _sentence(str(kept))
+    return _sentence(str(kept if kept.was is None else replace(kept, was=_harmless(kept.was))))
 
 
 def _whom(persona: Persona) -> str:
@@ -256,7 +265,8 @@ def _forget(persona: Persona, given: ForgetArguments) -> Steps[str]:
         forgotten = yield from apart(writing.forget(persona._context, given.id), {})
     except MemoryNotFound:
         return _sentence(f"No memory [{given.id[:60]}] to forget: recall shows the ids in brackets.")
-    return _sentence(str(forgotten))
+    memory = replace(forgotten.memory, content=_harmless(forgotten.memory.content))
+    return _sentence(str(replace(forgotten, memory=memory)))
 
 
 # -- which of them an agent gets

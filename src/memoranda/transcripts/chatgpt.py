@@ -47,7 +47,7 @@ def messages(conversation: Mapping[str, Any], name: str, skipped: Skipped) -> li
     when, call = _moment(conversation.get("create_time")), None
     for key in path:
         message = nodes[key].get("message") if isinstance(nodes[key], Mapping) else NO_MESSAGE
-        if message is None:  # the root, and what was deleted
+        if message is None and key == path[0]:  # the root of every tree
             continue
         if not isinstance(message, Mapping) or not isinstance(message.get("content"), Mapping):
             skipped.add(NO_MESSAGE, name)
@@ -87,8 +87,8 @@ def _said(node: object) -> bool:
 
 def _when(node: object) -> float:
     message = node.get("message") if isinstance(node, Mapping) else None
-    time = message.get("create_time") if isinstance(message, Mapping) else None
-    return float(time) if isinstance(time, int | float) else 0.0
+    moment = _moment(message.get("create_time")) if isinstance(message, Mapping) else None
+    return moment.timestamp() if moment else 0.0
 
 
 def _moment(time: object) -> datetime | None:
@@ -107,16 +107,16 @@ def _message(message: Mapping[str, Any], id: str, when: datetime | None, call: s
     metadata = message.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     content: Mapping[str, Any] = message["content"]
-    kind, role = content.get("content_type"), _ROLES.get(str(author.get("role")))
+    kind, role = str(content.get("content_type")), _ROLES.get(str(author.get("role")))
     if role is None:
         return f"messages of the role {str(author.get('role'))[:40]!r}"
     if kind in _SETTINGS or (role != "tool" and metadata.get("is_visually_hidden_from_conversation")):
         return HIDDEN
     if kind in _THINKING:
         return THINKING
-    body = _content(content)
+    body = _content(kind, content)
     if body is None:
-        return f"messages with content of the type {str(kind)[:40]!r}"
+        return f"messages with content of the type {kind[:40]!r}"
     if not body:
         return EMPTY
     extra = {"model": metadata["model_slug"]} if isinstance(metadata.get("model_slug"), str) else {}
@@ -138,9 +138,8 @@ def _arguments(text: str) -> Mapping[str, Any] | str:
     return value if isinstance(value, dict) else text
 
 
-def _content(content: Mapping[str, Any]) -> str | tuple[Mapping[str, Any], ...] | None:
+def _content(kind: str, content: Mapping[str, Any]) -> str | tuple[Mapping[str, Any], ...] | None:
     """Return a text, or parts where there are others than texts; None for what is not known."""
-    kind = content.get("content_type")
     if kind in ("text", "multimodal_text"):
         parts = content.get("parts")
         found = tuple(_parts(parts)) if isinstance(parts, list) else ()

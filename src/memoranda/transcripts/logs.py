@@ -15,12 +15,13 @@ from memoranda.transcripts.skipped import Skipped
 NO_SPEAKER = "lines before the first name"
 UNCLEAR_DAY = "days such as 03/04/2025 that can be read in two ways (the messages are there, without their time)"
 
+# No two runs of white space stand side by side, or a line of nothing else would be tried in all ways of cutting it up.
 _DAY = r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})|(?P<a>\d{1,2})[-/.](?P<b>\d{1,2})[-/.](?P<c>\d{4}|\d{2})"
-_CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d+)?)?\s*(?P<half>[AaPp]\.?[Mm]\.?)?"
-_ZONE = r"(?P<zone>Z|UTC|[+-]\d{2}:?\d{2})?"
-_STAMP = rf"[\[(]?\s*(?:(?:{_DAY})[T,\s]*\s*)?(?:{_CLOCK})?\s*{_ZONE}\s*[\])]?\s*(?:[-\u2013\u2014|]\s+)?"
+_CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,]\d+)?)?(?:\s*+(?P<half>[AaPp]\.?[Mm]\b\.?))?"
+_ZONE = r"(?:\s*+(?P<zone>(?:Z|UTC)\b|[+-]\d{2}:?\d{2}))?"
+_STAMP = rf"[\[(]?\s*+(?:(?:{_DAY})(?:[,\s]|T(?=\d))*+)?(?:{_CLOCK})?{_ZONE}\s*+[\])]?\s*+(?:[-\u2013\u2014|]\s++)?"
 _NAME = r"(?P<name>(?:[^\W\d_]|\+\d)[^\n:<>\"{}\[\]/\\]{0,39}?)"
-_LINE = re.compile(rf"[\u200e\u200f\ufeff]*(?P<stamp>{_STAMP})<?{_NAME}>?\s?:(?:\s+(?P<text>.*)|$)", re.DOTALL)
+_LINE = re.compile(rf"[\u200e\u200f\ufeff]*+(?P<stamp>{_STAMP})<?{_NAME}>?\s?:(?:\s+(?P<text>.*)|$)", re.DOTALL)
 _WORDS = 5  # of a name
 
 

@@ -7,14 +7,21 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, literal_column, select, update
 
 from memoranda.db.queries import snapshots
+from memoranda.db.queries.visibility import visible
 from memoranda.db.schema import Tables
+from memoranda.drafts import Setting
 from memoranda.ids import new_id
 from memoranda.messages import ConversationRecord
 from memoranda.scope import Scope
 
 
+def seen(conn: Connection, tables: Tables, setting: Setting, name: str) -> Row[Any] | None:
+    """Return the row of a conversation for who only reads; None where there is none, or none to be seen."""
+    return conn.execute(select(tables.conversations).where(*_seen(tables, setting, name))).first()
+
+
 def found(conn: Connection, tables: Tables, scope: Scope, name: str) -> Row[Any] | None:
-    """Return the row of a conversation, None where there is none yet."""
+    """Return the row of a conversation for who may write in it, see `Context.writing`; None where there is none yet."""
     c = tables.conversations
     return conn.execute(select(c).where(*_own(c, scope, name))).first()
 
@@ -44,28 +51,28 @@ def hold(conn: Connection, tables: Tables, scope: Scope, name: str) -> Row[Any] 
     return conn.execute(select(c).where(*_own(c, scope, name)).with_for_update()).first()
 
 
-def record(conn: Connection, tables: Tables, scope: Scope, name: str) -> ConversationRecord | None:
+def record(conn: Connection, tables: Tables, setting: Setting, name: str) -> ConversationRecord | None:
     """Return how a conversation stands; None when nothing was said in it yet."""
-    records = _records(conn, tables, _own(tables.conversations, scope, name), None)
+    records = _records(conn, tables, _seen(tables, setting, name), None)
     return records[0] if records else None
 
 
-def listed(conn: Connection, tables: Tables, scope: Scope, limit: int) -> list[ConversationRecord]:
+def listed(conn: Connection, tables: Tables, setting: Setting, limit: int) -> list[ConversationRecord]:
     """Return the conversations of a scope in which something was said, the last one touched first."""
-    return _records(conn, tables, _own(tables.conversations, scope), limit)
+    return _records(conn, tables, _seen(tables, setting), limit)
 
 
-def names(conn: Connection, tables: Tables, scope: Scope) -> list[str]:
+def names(conn: Connection, tables: Tables, setting: Setting) -> list[str]:
     """Return the names of the conversations that have messages, the oldest first."""
     c, m = tables.conversations, tables.messages
     said = select(m.c.id).where(m.c.tenant == c.c.tenant, m.c.persona == c.c.persona, m.c.conversation_id == c.c.id)
-    return list(conn.scalars(select(c.c.name).where(*_own(c, scope), said.exists()).order_by(c.c.id)))
+    return list(conn.scalars(select(c.c.name).where(*_seen(tables, setting), said.exists()).order_by(c.c.id)))
 
 
 def clear(conn: Connection, tables: Tables, scope: Scope, name: str) -> int:
     """Delete the messages of a conversation and all that was made of them, and return how many messages there were.
 
-    The row stays, with a new generation, and positions are never given twice: what was begun before finds nothing.
+    The row stays, and positions are never given twice: what was begun before finds the messages gone that it has read.
     """
     row = hold(conn, tables, scope, name)
     if row is None:
@@ -74,8 +81,7 @@ def clear(conn: Connection, tables: Tables, scope: Scope, name: str) -> int:
     snapshots.end_all(conn, tables, scope, row.id, "clear")
     conn.execute(delete(e).where(*of_conversation(e, row)))
     empty = {"summary": "", "summary_version": "", "folded_to": 0, "user_turns": 0}
-    values = {**empty, "generation": c.c.generation + 1}
-    conn.execute(update(c).where(*_own(c, scope, name)).values(**values))
+    conn.execute(update(c).where(*_own(c, scope, name)).values(**empty))
     return conn.execute(delete(m).where(*of_conversation(m, row))).rowcount
 
 
@@ -122,6 +128,12 @@ def _records(
         )
         for row in conn.execute(newest)
     ]
+
+
+def _seen(tables: Tables, setting: Setting, name: str | None = None) -> Sequence[ColumnElement[bool]]:
+    c = tables.conversations
+    seen = visible(tables, setting.scope, setting.policies.visibility, c)
+    return [seen] if name is None else [seen, c.c.name == name]
 
 
 def _own(c: Table, scope: Scope, name: str | None = None) -> Sequence[ColumnElement[bool]]:

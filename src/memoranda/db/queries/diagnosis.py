@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, inspect, or_, se
 from memoranda.db.dialects.base import Examination
 from memoranda.db.queries import store
 from memoranda.db.queries.moving import EMBEDDER
-from memoranda.db.queries.vectors import of_row
+from memoranda.db.queries.vectors import given, of_row, ours
 from memoranda.db.schema import Tables
 
 _OVERDUE = timedelta(hours=1)
@@ -32,6 +32,8 @@ class Counts:
 
     memories: int = 0
     chunks: int = 0
+    items: int = 0
+    item_texts: int = 0
     vectors: int = 0
     without_vector: int = 0
     other_vectors: int = 0
@@ -96,8 +98,12 @@ def _counts(conn: Connection, tables: Tables, model: str | None) -> Counts:
         memories=counted(m),
         chunks=counted(tables.knowledge_chunks),
         vectors=vectors,
-        without_vector=sum(counted(x.table, ~has) for x, has in zip(embedded, having, strict=True)) if model else 0,
-        other_vectors=counted(v) - vectors,
+        items=counted(tables.store_items),
+        item_texts=counted(tables.store_item_texts),
+        without_vector=sum(counted(x.table, ~has, ours(x.table)) for x, has in zip(embedded, having, strict=True))
+        if model
+        else 0,
+        other_vectors=counted(v, ~given(v)) - vectors,
         ownerless_vectors=counted(v, *(~owner for owner in owned)),
         waiting_jobs=counted(j, j.c.status == "waiting"),
         overdue_jobs=counted(j, j.c.status == "waiting", *overdue),

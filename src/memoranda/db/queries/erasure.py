@@ -4,11 +4,11 @@ What belongs to a memory is read off the declared tables: whatever refers to its
 `kind` and `owner`. The ledger says what was erased by a digest, so that it names nobody itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
@@ -27,6 +27,7 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    tuple_,
     type_coerce,
     union,
     update,
@@ -38,6 +39,7 @@ from memoranda.db.types import Json
 from memoranda.ids import new_id
 from memoranda.scope import owner_of
 
+T = TypeVar("T")
 Kind: TypeAlias = Literal["memory", "user", "about", "persona"]
 
 _CHUNK = 5_000
@@ -79,6 +81,14 @@ class Tally(NamedTuple):
     """Rows of every table, those of the memories among them."""
 
 
+class Held(NamedTuple):
+    """The rows that nobody else has until the transaction ends: what came since then is not part of it."""
+
+    memories: Sequence[UUID]
+    others: Mapping[Table, Sequence[tuple[Any, ...]]]
+    """By table, what names a row in its place."""
+
+
 class Entry(NamedTuple):
     """The key of a row of the ledger."""
 
@@ -97,9 +107,9 @@ def erase(conn: Connection, tables: Tables, target: Target, now: datetime) -> Ta
     """
     tally, gone = Tally(), list[UUID]()
     for persona in _personas(conn, tables, target):
-        ids = _held(conn, tables, target, persona, None)
-        tally = _added(tally, _delete(conn, tables, target, persona, ids, None))
-        gone += ids
+        held = _held(conn, tables, target, persona, None)
+        tally = _added(tally, _delete(conn, tables, target, persona, held, None))
+        gone += held.memories
         if target.whole and owner_of(target.tenant) is None:  # what was entered here before is part of this erasure
             e = tables.erasures
             conn.execute(delete(e).where(*_place(e, target.tenant, persona)))
@@ -121,7 +131,7 @@ def count(conn: Connection, tables: Tables, target: Target) -> Tally:
         ids = list(conn.scalars(_chosen(tables, target, persona, None)))
         blocks = snapshots.count(conn, tables, target.tenant, persona, _snapshots(tables, target, persona, ids, None))
         tally = _added(tally, Tally(0, blocks))
-        for table, condition in _parts(tables, target, persona, ids, None):
+        for table, condition in _parts(tables, target, persona, Held(ids, {}), None):
             found = conn.scalar(select(func.count()).select_from(table).where(condition)) or 0
             tally = _added(tally, Tally(found if table is tables.memories else 0, found))
     return tally
@@ -143,8 +153,8 @@ def reapply(conn: Connection, tables: Tables, now: datetime) -> int:
             until = ledger.get(target.digest)
             if until is None:
                 continue
-            ids = _held(conn, tables, target, persona, until)
-            tally = _delete(conn, tables, target, persona, ids, until)
+            held = _held(conn, tables, target, persona, until)
+            tally = _delete(conn, tables, target, persona, held, until)
             if tally.rows:
                 _enter(conn, tables, target, tally, until, finished=False)
             rows += tally.rows
@@ -173,26 +183,31 @@ def _candidates(conn: Connection, tables: Tables, tenant: str, persona: str) -> 
             yield Target(kind="memory", tenant=tenant, persona=persona, subject=identifier)
 
 
-def _held(conn: Connection, tables: Tables, target: Target, persona: str, until: datetime | None) -> list[UUID]:
-    """Return the ids of a target's memories, held until the transaction ends; its conversations are held, too."""
-    c = tables.conversations
-    if (chosen := _chosen_of(c, target, until)) is not None:
-        # First, as whoever takes a snapshot holds the conversation and then the memories.
-        own = _place(c, target.tenant, persona)
-        conn.execute(select(c.c.id).where(*own, chosen).order_by(c.c.id).with_for_update()).all()
-    return list(conn.scalars(_chosen(tables, target, persona, until).with_for_update()))
+def _held(conn: Connection, tables: Tables, target: Target, persona: str, until: datetime | None) -> Held:
+    """Hold a target's memories, and before them what comes first.
+
+    Whoever takes a snapshot holds rows of the same tables in the same order, so that neither waits for the other.
+    """
+    others: dict[Table, Sequence[tuple[Any, ...]]] = {}
+    for table in (tables.conversations, tables.project_members, tables.user_model):
+        if (chosen := _chosen_of(table, target, until)) is not None:
+            key, own = _name_of(table), _place(table, target.tenant, persona)
+            found = conn.execute(select(*key).where(*own, chosen).order_by(*key).with_for_update())
+            others[table] = [tuple(row) for row in found]
+    memories = conn.scalars(_chosen(tables, target, persona, until).with_for_update())
+    return Held(list(memories), others)
 
 
 def _delete(
-    conn: Connection, tables: Tables, target: Target, persona: str, ids: Sequence[UUID], until: datetime | None
+    conn: Connection, tables: Tables, target: Target, persona: str, held: Held, until: datetime | None
 ) -> Tally:
     # Before the rows go that lead to them; whoever takes one at this moment holds the memories, so it is here by now.
-    which = _snapshots(tables, target, persona, ids, until)
+    which = _snapshots(tables, target, persona, held.memories, until)
     tally = Tally(0, snapshots.end(conn, tables, target.tenant, persona, which, "erasure"))
-    for table, condition in _parts(tables, target, persona, ids, until):
+    for table, condition in _parts(tables, target, persona, held, until):
         found = conn.execute(delete(table).where(condition)).rowcount
         tally = _added(tally, Tally(found if table is tables.memories else 0, found))
-    for chunk in _chunks(ids):
+    for chunk in _chunks(held.memories):
         _unlink(conn, tables, target.tenant, persona, chunk)
     return tally
 
@@ -221,11 +236,11 @@ def _unlink(conn: Connection, tables: Tables, tenant: str, persona: str, ids: Se
 
 
 def _parts(
-    tables: Tables, target: Target, persona: str, ids: Sequence[UUID], until: datetime | None
+    tables: Tables, target: Target, persona: str, held: Held, until: datetime | None
 ) -> Iterator[tuple[Table, ColumnElement[bool]]]:
     """Yield each table with the condition for its rows that go, what belongs to a row before the row."""
     m = tables.memories
-    for chunk in _chunks(ids):
+    for chunk in _chunks(held.memories):
         for column in _referring(tables):
             yield (
                 column.table,
@@ -238,23 +253,45 @@ def _parts(
     for table in _independent(tables):
         chosen = _chosen_of(table, target, until)
         if chosen is not None:
-            yield table, and_(*_place(table, target.tenant, persona), chosen)
+            for part in _of_held(tables, table, held):
+                yield table, and_(*_place(table, target.tenant, persona), chosen, part)
     for table in _owned(tables):
         if (left := _left_behind(tables, table, target, persona, until)) is not None:
             yield table, and_(*_place(table, target.tenant, persona), left)
 
 
+def _of_held(tables: Tables, table: Table, held: Held) -> Iterator[ColumnElement[bool]]:
+    """Yield conditions that leave what came after its rows, or its conversations, were held; one where none are."""
+    if table in held.others:
+        for chunk in _chunks(held.others[table]):
+            yield tuple_(*_name_of(table)).in_(chunk)
+    elif "conversation_id" in table.c and tables.conversations in held.others:
+        ids: list[UUID] = [row[0] for row in held.others[tables.conversations]]
+        for chunk in _chunks(ids):
+            yield tables.dialect.ids_in(table.c.conversation_id, chunk)
+    else:
+        yield true()
+
+
+def _name_of(table: Table) -> list[Column[Any]]:
+    """Return the columns that name a row inside tenant and persona."""
+    return [column for column in table.primary_key if column.name not in ("tenant", "persona")]
+
+
 def _left_behind(
     tables: Tables, table: Table, target: Target, persona: str, until: datetime | None
 ) -> ColumnElement[bool] | None:
-    """Return the condition for what chunks that go own, and for what nothing owns any more; None for nothing."""
-    c, m = tables.knowledge_chunks, tables.memories
+    """Return the condition for what rows that go own, and for what nothing owns any more; None for nothing."""
+    m = tables.memories
     conditions: list[ColumnElement[bool]] = []
-    if (chosen := _chosen_of(c, target, until)) is not None:
-        # When rows are only counted the chunks are still there; and when they go, some may have come a moment ago.
+    for corpus in tables.corpora.values():
+        c = corpus.table
+        if c is m or not corpus.embedded or (chosen := _chosen_of(c, target, until)) is None:
+            continue
+        # When rows are only counted the owners are still there; and when they go, some may have come a moment ago.
         going = table.c.owner.in_(select(c.c.id).where(*_place(c, target.tenant, persona), chosen))
         owner = exists().where(*_place(c, target.tenant, persona), c.c.id == table.c.owner)
-        conditions.append(and_(table.c.kind != "memory", or_(going, ~owner)))
+        conditions.append(and_(table.c.kind == corpus.kind, or_(going, ~owner)))
     if target.whole and until is None:
         # What a memory owns that was stored a moment ago stays with it.
         owner = exists().where(*_place(m, target.tenant, persona), m.c.id == table.c.owner)
@@ -316,7 +353,7 @@ def _personas(conn: Connection, tables: Tables, target: Target) -> Sequence[str]
     return conn.scalars(union(*(select(t.c.persona).where(t.c.tenant == target.tenant) for t in every))).all()
 
 
-def _chunks(ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
+def _chunks(ids: Sequence[T]) -> Iterator[Sequence[T]]:
     return (ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK))
 
 

@@ -1,17 +1,18 @@
 """What was extracted from where: every slice of a conversation once, in the transaction that stores what it gave.
 
 Of two workers that have read the same messages the first one stores; the other finds its slice taken, and stores
-nothing. So no message is extracted twice, and none is lost where a worker dies: what it read is still to be done.
+nothing. So no message is extracted twice, and none is lost where a worker dies: what it read is still to be done. What
+was tried in vain is noted too, and stays pending; see `folding`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, and_, delete, select, update
 
-from memoranda.db.queries import adding, conversations, folding, jobs, memories, rows, user_model
+from memoranda.db.queries import adding, conversations, folding, jobs, memories, projects, rows, spaces, user_model
 from memoranda.db.queries.conversations import of_conversation
 from memoranda.db.queries.folding import Slice
 from memoranda.db.queries.jobs import Claim
@@ -21,6 +22,7 @@ from memoranda.drafts import Draft, Setting
 from memoranda.filters import Filters
 from memoranda.novelty import says_nothing_new
 from memoranda.records import Dimension, Memory
+from memoranda.scope import project_key
 
 CHANNELS = ("flush", "review")
 """Where a memory came from that was extracted here: the channel of its source."""
@@ -104,7 +106,20 @@ def known(conn: Connection, tables: Tables, setting: Setting, name: str, since: 
     lately = memories.listed(conn, tables, setting, nothing, _LATELY, "newest", None)
     taken = _taken(conn, tables, setting, name, since)
     found = {memory.id: memory for memory in (*weighty, *lately, *taken) if not memory.suspicions}
-    return Known(memories=list(found.values()), dimensions=user_model.listed(conn, tables, setting.scope))
+    return Known(memories=list(found.values()), dimensions=user_model.listed(conn, tables, setting))
+
+
+def require_standing(conn: Connection, tables: Tables, setting: Setting) -> bool:
+    """Make sure that something may be stored in a scope; returns whether it may be shared with the scope's project.
+
+    Raises:
+        NotAllowed: the policy wants spaces to be declared, and the scope's is gone or archived.
+    """
+    scope = setting.scope
+    if setting.policies.write.space == "declared" and scope.space:
+        spaces.require_open(conn, tables, scope, {scope.space})
+    mine = {project_key(project) for project in projects.projects_of(conn, tables, scope)}
+    return scope.project is not None and project_key(scope.project) in mine
 
 
 def reviewable(conn: Connection, tables: Tables, setting: Setting, name: str) -> Slice | None:
@@ -113,8 +128,7 @@ def reviewable(conn: Connection, tables: Tables, setting: Setting, name: str) ->
     if row is None:
         return None
     per_turn = setting.policies.review.messages_per_turn
-    newest = folding.newest_lines(conn, tables, row, per_turn, _reviewed_to(conn, tables, row))
-    lines = [line for line in newest if line.said_in == newest[-1].said_in]
+    lines = folding.newest_lines(conn, tables, row, per_turn, _reviewed_to(conn, tables, row))
     return Slice(conversation_id=row.id, lines=tuple(lines)) if lines else None
 
 
@@ -142,18 +156,52 @@ def save(
     drafts, vectors = [item.draft for item in new], [item.vector for item in new]
     stored = adding.add(conn, tables, drafts, vectors, extraction.embedder, setting) if drafts else []
     written = sum(item.outcome != "known" for item in stored)
-    rewritten = [(new.seen, _rewrite(conn, tables, setting, new)) for new in extraction.rewrites]
+    # In one order, for two who rewrite the same dimensions must not wait for each other.
+    rewrites = sorted(extraction.rewrites, key=lambda new: new.dimension)
+    rewritten = [(new.seen, _rewrite(conn, tables, setting, new)) for new in rewrites]
     dimensions = sum(done is not None and done.version != seen for seen, done in rewritten)
     outrun = sum(done is None for _, done in rewritten)
     if extraction.whole:
         _record(conn, tables, row, extraction, written + dimensions, setting.now)
-        if extraction.kind == "review" and job is None:  # nobody counted turns for it, so the count begins here
-            c = tables.conversations
-            own = (c.c.tenant == row.tenant, c.c.persona == row.persona, c.c.id == row.id)
-            conn.execute(update(c).where(*own).values(user_turns=0))
-        if job is not None and job.kind == jobs.FLUSH:
-            folding.leave_if_pending(conn, tables, row, job.payload)  # more than one call of a model reads
+        if job is not None:
+            _go_on(conn, tables, setting, row, job)
+        elif extraction.kind == "review":  # nobody counted turns for it, so the count begins here
+            folding.set_turns(conn, tables, row, 0)
     return Saved(memories=written, dimensions=dimensions, outrun=outrun)
+
+
+def finish(conn: Connection, tables: Tables, setting: Setting, name: str, job: Claim) -> bool:
+    """Strike a job off for which there was nothing to read; returns False when another worker has it."""
+    row = conversations.hold(conn, tables, setting.scope, name)
+    if not jobs.finish(conn, tables, job):
+        return False
+    if row is not None:
+        _go_on(conn, tables, setting, row, job)
+    return True
+
+
+def _go_on(conn: Connection, tables: Tables, setting: Setting, row: Row[Any], job: Claim) -> None:
+    """Leave a finished job anew for what came meanwhile, when nobody else could leave one, and for what it left."""
+    if job.kind == jobs.FLUSH:
+        folding.leave_if_due(conn, tables, row, setting.now, job.payload)
+    else:
+        folding.leave_if_counted(conn, tables, row, setting.policies.review.every, job.payload)
+
+
+def set_aside(conn: Connection, tables: Tables, setting: Setting, name: str, extraction: Extraction) -> None:
+    """Let everything else that is pending go before a slice that nothing could be taken from: it stays pending."""
+    row, slice = conversations.hold(conn, tables, setting.scope, name), extraction.slice
+    if row is None or not folding.unchanged(conn, tables, row, slice):
+        return
+    if {line.position for line in slice.lines} <= folding.still_pending(conn, tables, row, slice):
+        _record(conn, tables, row, extraction, 0, setting.now)
+
+
+def make_way(conn: Connection, tables: Tables, setting: Setting, name: str, job: Claim) -> None:
+    """Leave another job than the one that is given up now, for what is due: it cannot have its key as well."""
+    row = conversations.hold(conn, tables, setting.scope, name)
+    if row is not None:
+        folding.make_way(conn, tables, row, setting.now, job)
 
 
 def _taken(conn: Connection, tables: Tables, setting: Setting, name: str, since: datetime) -> list[Memory]:
@@ -176,18 +224,28 @@ def _taken(conn: Connection, tables: Tables, setting: Setting, name: str, since:
     return [rows.memory(row) for row in found]
 
 
-def _reviewed_to(conn: Connection, tables: Tables, row: Row[Any]) -> int:
-    e = tables.extractions
-    last = select(func.max(e.c.last_position)).where(*of_conversation(e, row), e.c.kind == "review")
-    return conn.scalar(last) or 0
+def _reviewed_to(conn: Connection, tables: Tables, row: Row[Any]) -> list[tuple[Mapping[str, Any], int]]:
+    """Return the scopes that reviews have read messages of, and the position of the last."""
+    m, e = tables.messages, tables.extractions
+    ends = e.join(m, and_(*of_conversation(m, row), m.c.position == e.c.last_position))
+    last = select(m.c.said_in, m.c.position).select_from(ends).where(*of_conversation(e, row), e.c.kind == "review")
+    found: list[tuple[Mapping[str, Any], int]] = []
+    for one in conn.execute(last.order_by(m.c.position.desc())):
+        if all(said_in != one.said_in for said_in, _ in found):
+            found.append((one.said_in, one.position))
+    return found
 
 
 def _is_taken(conn: Connection, tables: Tables, row: Row[Any], extraction: Extraction) -> bool:
     """Say whether another extraction of the kind has read one of these messages."""
+    slice = extraction.slice
     if extraction.kind == "review":
-        return _reviewed_to(conn, tables, row) >= extraction.slice.first
+        read_to = _reviewed_to(conn, tables, row)
+        return any(said_in == slice.said_in and position >= slice.first for said_in, position in read_to)
     seen = folding.extracted(conn, tables, row, "flush")
-    return any(first <= line.position <= last for line in extraction.slice.lines for first, last in seen)
+    waiting = folding.still_pending(conn, tables, row, slice)  # what was set aside was not read
+    read = [line.position for line in slice.lines if line.position not in waiting]
+    return any(first <= position <= last for position in read for first, last in seen)
 
 
 def _is_repeat(item: Proposed, there: Sequence[Memory]) -> bool:
@@ -211,17 +269,17 @@ def _record(
     conn: Connection, tables: Tables, row: Row[Any], extraction: Extraction, written: int, now: datetime
 ) -> None:
     """Note which messages were read: each run of them that follow one another, the numbers with the first run."""
-    runs = _runs([line.position for line in extraction.slice.lines])
-    if extraction.kind == "review":
-        runs = [(runs[0][0], runs[-1][1])]
+    e, m = tables.extractions, tables.messages
     place = {"tenant": row.tenant, "persona": row.persona, "conversation_id": row.id, "kind": extraction.kind}
     made = {"prompt_version": extraction.version, "model": extraction.model, "created_at": now}
-    for number, (first, last) in enumerate(runs):
+    for number, (first, last) in enumerate(_runs([line.position for line in extraction.slice.lines])):
         counts = {"proposed": 0 if number else extraction.proposed, "written": 0 if number else written}
         span = {"first_position": first, "last_position": last}
-        tables.inserts.add(conn, tables.extractions, [place | span | made | counts])
         if extraction.kind == "flush":
-            m = tables.messages
+            tried = (*of_conversation(e, row), e.c.kind == "flush", e.c.first_position <= last)
+            conn.execute(delete(e).where(*tried, e.c.last_position >= first))  # in vain, and set aside
+        tables.inserts.add(conn, e, [place | span | made | counts])
+        if extraction.kind == "flush" and extraction.whole:
             mine = (*of_conversation(m, row), m.c.position.between(first, last))
             conn.execute(update(m).where(*mine).values(pending_at=None))
 

@@ -1,23 +1,27 @@
 """Rows of a file on their way into a store: what is there already is left alone, and nobody's row is lost."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Table, UniqueConstraint, delete, exists, select
+from sqlalchemy import ColumnElement, Connection, Table, UniqueConstraint, delete, exists, select, tuple_
 from sqlalchemy.exc import DataError, IntegrityError
 
+from memoranda import namespaces
 from memoranda.archive import ArchiveReader, Line, UnreadableArchive, decoded
 from memoranda.db import migrations
-from memoranda.db.queries import erasure, merging, rows, store
+from memoranda.db.corpora import Kind
+from memoranda.db.queries import erasure, jobs, merging, rows, store
 from memoranda.db.queries.moving import EMBEDDER, WORDS, noun, row_key, shape
 from memoranda.db.schema import Tables
 from memoranda.drafts import Owner, cells, chunk_terms, index_terms
 from memoranda.errors import StoreBusy
 from memoranda.ids import new_short_id
+from memoranda.nodes import node_terms
+from memoranda.redaction import redact
 from memoranda.reports import Imported
 from memoranda.text import TERMS_VERSION, Tokenizer, join_terms
 
@@ -46,10 +50,11 @@ class _Ledger:
     unkeyed: int = 0
     reindexed: int = 0
     left_out: int = 0
-    documents: set[Any] = field(default_factory=set)
-    """Those of the file that are not taken in, because the store has a document of the same id or name."""
-    chunks: list[Any] = field(default_factory=list)
-    """Their chunks."""
+    said: merging.Arrived = field(default_factory=merging.Arrived)
+    left: set[Any] = field(default_factory=set)
+    """The rows with parts that are left alone, because the store has one of the same id or name: table and key."""
+    parts: list[Any] = field(default_factory=list)
+    """Those of their parts that have vectors of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ def load(
     if (stands[EMBEDDER], stands[WORDS]) != (arrival.embedder, words):
         raise StoreBusy("Somebody else made this store at the same moment, in another way: try again.")
     known, ledger = shape(tables), _Ledger()
+    extractions: list[list[_Row]] = []
     empty = _is_empty(conn, tables)
     by_noun = {noun(tables, table): table for table in tables.metadata.sorted_tables}
     foreigners = (tables.settings, tables.jobs, tables.erasures, tables.snapshots, tables.snapshot_memories)
@@ -100,20 +106,29 @@ def load(
                     continue
             if by_noun[name] in foreigners and not empty:
                 # They speak of the store they come from: what was erased there, say, or was to be done, or shown in a
-                # prompt, says nothing about the rows that were here before.
-                continue
+                # prompt, says nothing about the rows that were here before. Vectors that were still to come are.
+                page = _still_to_embed(page) if by_noun[name] is tables.jobs else []
+                if not page:
+                    continue
             if name == noun(tables, tables.memories) and foreign:
                 ledger.reindexed += _reindex(page, arrival.tokenizer)
             if name == noun(tables, tables.knowledge_chunks) and foreign:
                 ledger.reindexed += _reindex_chunks(page, arrival.tokenizer)
+            if name == noun(tables, tables.store_item_texts) and foreign:
+                ledger.reindexed += _reindex_item_texts(page, arrival.tokenizer)
             if name == noun(tables, tables.messages) and foreign:
                 for row in page:
                     merging.reindex(row.values, arrival.tokenizer)
+            if by_noun[name] is tables.extractions:  # these name places of messages, which come after them
+                extractions.append(page)
+                continue
             _take_in(conn, tables, by_noun[name], page, ledger)
             if progress:
                 progress()
+    for page in extractions:
+        _take_in(conn, tables, tables.extractions, page, ledger)
     _forget_vectors(conn, tables, ledger)
-    merging.count_on(conn, tables)
+    merging.count_on(conn, tables, ledger.said)
     erased = 0 if empty else erasure.reapply(conn, tables, arrival.now)
     return Imported(
         rows=dict(+ledger.stored),
@@ -169,26 +184,53 @@ def _reindex(page: Sequence[_Row], tokenizer: Tokenizer) -> int:
 def _reindex_chunks(page: Sequence[_Row], tokenizer: Tokenizer) -> int:
     for row in page:
         values = row.values
-        category, content, length = chunk_terms(values["source"], values["content"], values["headings"], tokenizer)
+        if values.get("key") is None:
+            category, content, length = chunk_terms(values["source"], values["content"], values["headings"], tokenizer)
+        else:
+            category, (content, length) = "", node_terms(redact(values["content"]), tokenizer)
         owner = Owner(*(values[axis] for axis in Owner._fields))
         values.update(cells=join_terms(cells(owner)), category_terms=category, content_terms=content, length=length)
     return len(page)
+
+
+def _reindex_item_texts(page: Sequence[_Row], tokenizer: Tokenizer) -> int:
+    for row in page:
+        values = row.values
+        terms = tokenizer.terms(values["content"])
+        owner = (values["tenant"], values["persona"], values["author"])
+        values.update(
+            cells=join_terms(namespaces.cells(owner, values["namespace"])),
+            content_terms=join_terms(terms),
+            length=len(join_terms(terms).split()),
+        )
+    return len(page)
+
+
+def _still_to_embed(page: Sequence[_Row]) -> list[_Row]:
+    """Return the jobs that are to make vectors, as nobody has begun them."""
+    afresh = {"status": "waiting", "attempts": 0, "lease_until": None, "worker": "", "error": ""}
+    return [_Row(row.line, row.values | afresh) for row in page if row.values["kind"] == jobs.EMBED]
 
 
 def _take_in(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
     """Store the rows of a page, and say which line it was if the database takes one of them not."""
     insert = {
         tables.memories: _insert_memories,
-        tables.knowledge_documents: _insert_documents,
-        tables.knowledge_chunks: _insert_chunks,
+        tables.user_model: _insert_wholes,
+        tables.knowledge_documents: _insert_wholes,
+        tables.store_items: _insert_wholes,
         tables.conversations: _insert_said,
         tables.messages: _insert_said,
+        tables.extractions: _insert_said,
     }.get(table, _insert)
+    page = _without_parts(tables, table, page, ledger)
+    if not page:
+        return
     try:
         with conn.begin_nested():
             insert(conn, tables, table, page, ledger)
     except (IntegrityError, DataError):
-        before = _Ledger(documents=ledger.documents)
+        before = _Ledger(left=ledger.left, said=ledger.said)
         for row in page:
             try:
                 insert(conn, tables, table, [row], before)
@@ -219,45 +261,79 @@ def _all_there(conn: Connection, table: Table, page: Sequence[_Row]) -> None:
             raise UnreadableArchive("another row, with a key of its own, stands in the way of this one", line=row.line)
 
 
-def _insert_documents(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
-    """Insert documents that are not there yet, by id or by name; one that is there keeps its chunks, all of them."""
-    name, d, ids = noun(tables, table), tables.knowledge_documents, [row.values["id"] for row in page]
-    scope = (d.c.tenant == page[0].values["tenant"], d.c.persona == page[0].values["persona"])
-    found = select(d.c.id).where(*scope, tables.dialect.ids_in(d.c.id, ids))
-    before = set(conn.scalars(found))
+def _insert_wholes(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
+    """Insert what has parts and is not there yet, by its key or by name; what is there keeps all its parts."""
+    key = row_key(table)
+    keys = [tuple(row.values[column.name] for column in key) for row in page]
+
+    def found() -> set[Any]:
+        wanted = tuple_(*key).in_(keys)
+        return {tuple(row) for row in conn.execute(select(*key).where(*_scope_of(table, page), wanted))}
+
+    before = found()
     tables.inserts.add(conn, table, [row.values for row in page], skip_conflicts=True)
-    left = set(ids) - (set(conn.scalars(found)) - before)
-    ledger.documents |= left
-    ledger.stored[name] += len(page) - len(left)
-    ledger.there[name] += len(left)
+    _leave(tables, table, set(keys) - (found() - before), len(page), ledger)
 
 
-def _insert_chunks(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
-    """Insert the chunks of documents that were taken in."""
-    kept = [row for row in page if row.values["document_id"] not in ledger.documents]
-    left = [row for row in page if row.values["document_id"] in ledger.documents]
-    ledger.there[noun(tables, table)] += len(left)
-    ledger.chunks += [(row.values["tenant"], row.values["persona"], row.values["id"]) for row in left]
-    if kept:
-        _insert(conn, tables, table, kept, ledger)
+def _scope_of(table: Table, page: Sequence[_Row]) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return table.c.tenant == page[0].values["tenant"], table.c.persona == page[0].values["persona"]
+
+
+def _leave(tables: Tables, table: Table, keys: Set[Any], of: int, ledger: _Ledger) -> None:
+    """Note what was left alone of so many rows."""
+    name = noun(tables, table)
+    ledger.left |= {(name, *key) for key in keys}
+    ledger.stored[name] += of - len(keys)
+    ledger.there[name] += len(keys)
+
+
+def _without_parts(tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> Sequence[_Row]:
+    """Return the rows that are no part of what was left alone: its history, say, is that of another row here."""
+    memories = (noun(tables, tables.memories), "memory_id")
+    whole, *names = {
+        tables.memory_versions: memories,
+        tables.memory_access: memories,
+        tables.sources: memories,
+        tables.vectors: (memories[0], "owner"),
+        tables.user_model_versions: (noun(tables, tables.user_model), "user", "dimension"),
+        tables.knowledge_chunks: (noun(tables, tables.knowledge_documents), "document_id"),
+        tables.store_item_texts: (noun(tables, tables.store_items), "item_id"),
+    }.get(table, ("",))
+
+    def left(row: _Row) -> bool:
+        return (whole, *(row.values[name] for name in ("tenant", "persona", *names))) in ledger.left
+
+    if not whole:
+        return page
+    parts = [row.values for row in page if left(row)]
+    ledger.there[noun(tables, table)] += len(parts)
+    for corpus in tables.corpora.values():
+        if corpus.table is table:
+            ledger.parts += [(corpus.kind, part["tenant"], part["persona"], part["id"]) for part in parts]
+    return [row for row in page if not left(row)]
 
 
 def _insert_said(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
-    """Insert conversations or messages that are not there yet, whatever is said here under the same names."""
-    insert = merging.insert_messages if table is tables.messages else merging.insert_conversations
-    stored = insert(conn, tables, [row.values for row in page])
+    """Insert conversations, messages or extractions that are not there yet, whatever is said here under their names."""
+    insert = {
+        tables.conversations: merging.insert_conversations,
+        tables.messages: merging.insert_messages,
+        tables.extractions: merging.insert_extractions,
+    }[table]
+    stored = insert(conn, tables, [row.values for row in page], ledger.said)
     ledger.stored[noun(tables, table)] += stored
     ledger.there[noun(tables, table)] += len(page) - stored
 
 
 def _forget_vectors(conn: Connection, tables: Tables, ledger: _Ledger) -> None:
-    """Delete the vectors that came with chunks that were not taken in."""
-    v, c = tables.vectors, tables.knowledge_chunks
-    places: dict[tuple[str, str], list[Any]] = {}
-    for tenant, persona, identifier in ledger.chunks:
-        places.setdefault((tenant, persona), []).append(identifier)
-    for (tenant, persona), ids in places.items():
-        own = (v.c.tenant == tenant, v.c.persona == persona, v.c.kind == "knowledge")
+    """Delete the vectors that came with chunks and texts that were not taken in."""
+    v = tables.vectors
+    places: dict[tuple[Kind, str, str], list[Any]] = {}
+    for kind, tenant, persona, identifier in ledger.parts:
+        places.setdefault((kind, tenant, persona), []).append(identifier)
+    for (kind, tenant, persona), ids in places.items():
+        c = tables.corpora[kind].table
+        own = (v.c.tenant == tenant, v.c.persona == persona, v.c.kind == kind)
         owner = exists().where(c.c.tenant == tenant, c.c.persona == persona, c.c.id == v.c.owner)
         gone = conn.execute(delete(v).where(*own, tables.dialect.ids_in(v.c.owner, ids), ~owner)).rowcount
         ledger.stored[noun(tables, v)] -= gone
@@ -266,8 +342,7 @@ def _forget_vectors(conn: Connection, tables: Tables, ledger: _Ledger) -> None:
 
 def _insert_memories(conn: Connection, tables: Tables, table: Table, page: Sequence[_Row], ledger: _Ledger) -> None:
     """Insert memories that are not there yet, whoever has their short ids and keys here."""
-    name, m = noun(tables, table), tables.memories
-    scope = (m.c.tenant == page[0].values["tenant"], m.c.persona == page[0].values["persona"])
+    m, scope = tables.memories, _scope_of(table, page)
     fresh: set[Any] | None = None
     renamed: set[Any] = set()
     unkeyed: set[Any] = set()
@@ -284,8 +359,10 @@ def _insert_memories(conn: Connection, tables: Tables, table: Table, page: Seque
             break
     else:
         raise StoreBusy("Somebody else writes the same memories at the same time: try again.")
-    ledger.stored[name] += len(fresh)
-    ledger.there[name] += len(page) - len(fresh)
+    whose = (page[0].values["tenant"], page[0].values["persona"])
+    _leave(
+        tables, table, {(*whose, row.values["id"]) for row in page if row.values["id"] not in fresh}, len(page), ledger
+    )
     ledger.renamed += len(renamed)
     ledger.unkeyed += len(unkeyed)
 

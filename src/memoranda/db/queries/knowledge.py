@@ -19,7 +19,7 @@ from memoranda.db.queries.visibility import visible
 from memoranda.db.schema import Tables
 from memoranda.documents.drafts import ChunkDraft, DocumentDraft
 from memoranda.drafts import Owner, Setting, cells
-from memoranda.errors import NotTheAuthor
+from memoranda.errors import InvalidInput, NotTheAuthor
 from memoranda.ids import new_id
 from memoranda.records import KnowledgeChunk, KnowledgeDocument
 from memoranda.scope import Scope, project_key
@@ -27,6 +27,8 @@ from memoranda.text import join_terms
 
 KIND: Kind = "knowledge"
 """What the table of vectors, and the payload of a job, call chunks."""
+COLLECTION = "application/vnd.memoranda.collection"
+"""The media type of a document whose chunks are the nodes of a collection; see `memoranda.db.queries.nodes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class Standing:
     """A document as it is stored."""
 
     id: UUID
+    media_type: str
     digest: str
     chunks: int
     embedded: bool
@@ -59,6 +62,7 @@ def standing(
     """Return the author's document of the same name.
 
     Raises:
+        InvalidInput: a collection of nodes has this name.
         NotAllowed: the new one is to be shared with a project the author is no member of.
     """
     owner = document.owner
@@ -66,7 +70,21 @@ def standing(
         mine = projects.projects_of(conn, tables, setting.scope)
         same = (project for project in mine if project_key(project) == project_key(owner.project))
         require_member(next(same, owner.project), mine)
-    return _standing(conn, tables, setting.scope, document.source, model)
+    old = _standing(conn, tables, setting.scope, document.source, model)
+    if old is not None:
+        require_kind(old.media_type, document.source, collection=False)
+    return old
+
+
+def require_kind(media_type: str, name: str, *, collection: bool) -> None:
+    """Refuse to put nodes into a document, or a document in the place of a collection.
+
+    Raises:
+        InvalidInput: the name is taken by the other.
+    """
+    if (media_type == COLLECTION) != collection:
+        there, given = ("a document", "collection") if collection else ("a collection of nodes", "document")
+        raise InvalidInput(f"{name!r} is the name of {there}: give the {given} another", field="source")
 
 
 def replace(
@@ -90,12 +108,15 @@ def replace(
         setting: The scope and policies the draft was made under.
 
     Raises:
+        InvalidInput: a collection of nodes has its name.
         NotAllowed: it is to be shared with a project the author is no member of.
     """
-    _take_turns(conn, tables, setting.scope, document.source)
+    take_turns(conn, tables, setting.scope, document.source)
     old = _standing(conn, tables, setting.scope, document.source, model)
-    if old is not None and old.digest == document.digest:
-        return Replaced(unchanged=old)  # somebody took the same in while this one was embedded
+    if old is not None:
+        require_kind(old.media_type, document.source, collection=False)
+        if old.digest == document.digest:
+            return Replaced(unchanged=old)  # somebody took the same in while this one was embedded
     owner = _placed(conn, tables, setting, document.owner)
     if old is not None:
         _delete_chunks(conn, tables, setting.scope, old.id)
@@ -117,7 +138,7 @@ def remove(conn: Connection, tables: Tables, setting: Setting, source: str) -> i
     Raises:
         NotTheAuthor: there is only one that somebody else shares.
     """
-    _take_turns(conn, tables, setting.scope, source)
+    take_turns(conn, tables, setting.scope, source)
     old = _standing(conn, tables, setting.scope, source, None)
     d = tables.knowledge_documents
     if old is None:
@@ -130,7 +151,7 @@ def remove(conn: Connection, tables: Tables, setting: Setting, source: str) -> i
     return old.chunks
 
 
-def _take_turns(conn: Connection, tables: Tables, scope: Scope, source: str) -> None:
+def take_turns(conn: Connection, tables: Tables, scope: Scope, source: str) -> None:
     """Let writers of one document wait for each other, also where it has no row yet."""
     key = ("memoranda:knowledge", scope.tenant, scope.persona, scope.author, source)
     tables.dialect.advise_lock(conn, "\x1f".join(key))
@@ -139,13 +160,13 @@ def _take_turns(conn: Connection, tables: Tables, scope: Scope, source: str) -> 
 def _standing(conn: Connection, tables: Tables, scope: Scope, source: str, model: str | None) -> Standing | None:
     d, c, v = tables.knowledge_documents, tables.knowledge_chunks, tables.vectors
     own = (*_place(d, scope), d.c.author == scope.author, d.c.source == source)
-    row = conn.execute(select(d.c.id, d.c.digest, d.c.chunks).where(*own)).first()
+    row = conn.execute(select(d.c.id, d.c.media_type, d.c.digest, d.c.chunks).where(*own)).first()
     if row is None:
         return None
     of_chunk = and_(*_place(v, scope), v.c.kind == KIND, v.c.model == model, v.c.owner == c.c.id)
     with_vector = select(func.count()).select_from(c.join(v, of_chunk)).where(*_chunks_of(tables, scope, row.id))
     embedded = model is not None and conn.scalar(with_vector) == row.chunks
-    return Standing(id=row.id, digest=row.digest, chunks=row.chunks, embedded=embedded)
+    return Standing(id=row.id, media_type=row.media_type, digest=row.digest, chunks=row.chunks, embedded=embedded)
 
 
 def _placed(conn: Connection, tables: Tables, setting: Setting, owner: Owner) -> Owner:

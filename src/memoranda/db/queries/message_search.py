@@ -25,7 +25,7 @@ def search(conn: Connection, tables: Tables, question: Question, limit: int, aro
     rows = _conversations(conn, tables, question, {UUID(item.candidate.session) for item in said})
     near = {
         identifier: _near(
-            conn, tables, row, [item for item in said if UUID(item.candidate.session) == identifier], around
+            conn, tables, question, row, [item for item in said if UUID(item.candidate.session) == identifier], around
         )
         for identifier, row in rows.items()
     }
@@ -45,12 +45,13 @@ def _conversations(conn: Connection, tables: Tables, question: Question, ids: se
 
 
 def _near(
-    conn: Connection, tables: Tables, conversation: Row[Any], said: Sequence[Scored], around: int
+    conn: Connection, tables: Tables, question: Question, conversation: Row[Any], said: Sequence[Scored], around: int
 ) -> dict[int, Message]:
-    """Return the messages at the places of the matches and beside them, by their places."""
+    """Return the messages at the places of the matches and beside them that may be seen, by their places."""
     places = [item.candidate.position or 0 for item in said]
     wanted = {place + step for place in places for step in range(-around, around + 1)}
-    return {message.position or 0: message for message in messages.at(conn, tables, conversation, wanted)}
+    seen = visible(tables, question.scope, question.visibility, tables.messages)
+    return {message.position or 0: message for message in messages.at(conn, tables, conversation, wanted, seen)}
 
 
 def _found(item: Scored, conversation: Row[Any], near: dict[int, Message], around: int) -> Found:

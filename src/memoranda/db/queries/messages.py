@@ -7,13 +7,14 @@ what they say and where: as the end of the conversation, or right after a messag
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, delete, func, literal_column, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, literal_column, select, true, update
 
 from memoranda.db.queries import conversations
 from memoranda.db.queries.conversations import of_conversation
 from memoranda.db.schema import Tables
+from memoranda.drafts import Setting
 from memoranda.ids import new_id
 from memoranda.messages import Message, windowing
 from memoranda.messages.drafts import MessageDraft, overlap
@@ -40,24 +41,43 @@ _TOGETHER = 500
 _SPOKEN = ("user", "assistant")
 
 
+class Reconciled(NamedTuple):
+    """What a conversation is after its messages were set."""
+
+    messages: list[Message]
+    """All that are not folded."""
+    folded: bool
+    """Whether pending messages were folded by it."""
+
+
 # -- reading
 
 
 def between(conn: Connection, tables: Tables, conversation: Row[Any], first: int, last: int) -> list[Message]:
     """Return the messages at the positions from `first` to `last`, in their order, folded or not.
 
-    `conversation` is a row of `conversations.found` or `conversations.locked`.
+    `conversation` is a row of `conversations.seen`, `found` or `locked`.
     """
     m = tables.messages
     statement = _select(tables, conversation).where(m.c.position.between(first, last)).order_by(m.c.position)
     return [stored(row) for row in conn.execute(statement)]
 
 
-def at(conn: Connection, tables: Tables, conversation: Row[Any], positions: Collection[int]) -> list[Message]:
-    """Return the messages at these positions, in their order."""
+def at(
+    conn: Connection,
+    tables: Tables,
+    conversation: Row[Any],
+    positions: Collection[int],
+    seen: ColumnElement[bool] | None = None,
+) -> list[Message]:
+    """Return the messages at these positions, in their order; only those for which `seen` holds, where it is given."""
     m = tables.messages
-    statement = _select(tables, conversation).where(m.c.position.in_(sorted(positions))).order_by(m.c.position)
-    return [stored(row) for row in conn.execute(statement)]
+    wanted = true() if seen is None else seen
+    found: list[Message] = []
+    for part in _parts(positions):
+        statement = _select(tables, conversation).where(m.c.position.in_(part), wanted).order_by(m.c.position)
+        found += [stored(row) for row in conn.execute(statement)]
+    return found
 
 
 def newest(
@@ -76,7 +96,7 @@ def newest(
     Args:
         conn: A connection.
         tables: The store's tables.
-        conversation: A row of `conversations.found` or `conversations.locked`.
+        conversation: A row of `conversations.seen`, `found` or `locked`.
         limit: How many at most.
         before: Only those at positions before this one.
         after: Only those at positions after this one, such as `folded_to`.
@@ -96,18 +116,18 @@ def newest(
 
 
 def listed(
-    conn: Connection, tables: Tables, scope: Scope, name: str, limit: int | None, before: int | None, folded: bool
+    conn: Connection, tables: Tables, setting: Setting, name: str, limit: int | None, before: int | None, folded: bool
 ) -> list[Message]:
     """Return the messages of a conversation by its name; none where there is no such conversation."""
-    conversation = conversations.found(conn, tables, scope, name)
+    conversation = conversations.seen(conn, tables, setting, name)
     if conversation is None:
         return []
     return newest(conn, tables, conversation, limit, before=before, folded=folded)
 
 
-def size(conn: Connection, tables: Tables, scope: Scope, name: str) -> int:
+def size(conn: Connection, tables: Tables, setting: Setting, name: str) -> int:
     """Return the tokens of what is not folded."""
-    conversation = conversations.found(conn, tables, scope, name)
+    conversation = conversations.seen(conn, tables, setting, name)
     if conversation is None:
         return 0
     return conn.scalar(select(func.sum(tables.messages.c.tokens)).where(*_open(tables, conversation))) or 0
@@ -133,9 +153,9 @@ def _select(tables: Tables, conversation: Row[Any]) -> Any:
     return select(*(m.c[name] for name in _COLUMNS)).where(*of_conversation(m, conversation))
 
 
-def window(conn: Connection, tables: Tables, scope: Scope, name: str, max_tokens: int) -> list[Message]:
+def window(conn: Connection, tables: Tables, setting: Setting, name: str, max_tokens: int) -> list[Message]:
     """Return what `windowing.window` makes of a conversation, read from its end."""
-    conversation = conversations.found(conn, tables, scope, name)
+    conversation = conversations.seen(conn, tables, setting, name)
     if conversation is None:
         return []
     after = conversation.folded_to
@@ -145,8 +165,8 @@ def window(conn: Connection, tables: Tables, scope: Scope, name: str, max_tokens
         read, first = page + read, page[0].position
         if len(page) < size or windowing.suffices(read, max_tokens):
             break
-        # A tenth more than what is left would hold of messages such as these.
-        size = max(_PAGE, windowing.capacity(read, max_tokens) * 11 // 10)
+        # A tenth more than what is left would hold of messages such as these; as many again where a call is missing.
+        size = max(_PAGE, windowing.capacity(read, max_tokens) * 11 // 10 or len(read))
     older = [message for message in systems(conn, tables, conversation) if _lies_before(message, first)]
     if not any(message.role == "user" for message in read):
         older += newest(conn, tables, conversation, 1, before=first, after=after, role="user", folded=False)
@@ -186,8 +206,7 @@ def append(
             fresh.setdefault(draft.key or place, place)
     added = _add(conn, tables, conversation, [drafts[place] for place in fresh.values()], now)
     new = dict(zip(fresh, added, strict=True))
-    positions = [position for position in known if position is not None]
-    old = between(conn, tables, conversation, min(positions), max(positions)) if positions else []
+    old = at(conn, tables, conversation, {position for position in known if position is not None})
     there = {message.position: message for message in old}
     return [
         new[draft.key or place] if (position := known[place]) is None else there[position]
@@ -197,35 +216,43 @@ def append(
 
 def reconcile(
     conn: Connection, tables: Tables, scope: Scope, name: str, drafts: Sequence[MessageDraft], now: datetime
-) -> list[Message]:
+) -> Reconciled:
     """Make the messages that are not folded these: the beginning that agrees stays, the rest is deleted and added.
 
-    System messages that are older than what is folded may be left out of it and stay out. A message whose id a folded
-    one has is there already; one that agrees takes the id it is given now.
+    A pending message that is not among them is folded instead, for nothing was extracted from it yet. System messages
+    that are older than what is folded may be left out of it and stay out. A message whose id a folded one has is there
+    already; one that agrees takes the id it is given now.
     """
     conversation = conversations.locked(conn, tables, scope, name, now)
     m = tables.messages
+    there = _by_key(conn, tables, conversation, drafts)
+    drafts = [draft for draft in drafts if draft.key not in there or there[draft.key].folded_at is None]
     unfolded = (*of_conversation(m, conversation), m.c.folded_at.is_(None))
-    there = conn.execute(select(m.c.position, m.c.key, m.c.digest).where(*unfolded).order_by(m.c.position)).all()
+    columns = (m.c.position, m.c.key, m.c.digest, m.c.pending_at)
     agreed: list[tuple[Any, MessageDraft]] = []
-    gone: list[int] = []
-    for row in there:
+    left: list[Any] = []
+    parted = False
+    for row in conn.execute(select(*columns).where(*unfolded).order_by(m.c.position)).all():
         draft = drafts[len(agreed)] if len(agreed) < len(drafts) else None
-        parted = gone and gone[-1] > conversation.folded_to
         if draft is not None and not parted and _agree(row, draft):
             agreed.append((row, draft))
         else:
-            gone.append(row.position)
-    for part in _parts(gone):
+            left.append(row)
+            # Nobody expects what is pending, or older than what is folded, to be set again.
+            parted = parted or (row.pending_at is None and row.position > conversation.folded_to)
+    rest = drafts[len(agreed) :]
+    keys, digests = {draft.key for draft in rest if draft.key}, {draft.digest for draft in rest}
+    kept = [row.position for row in left if row.pending_at and row.key not in keys and row.digest not in digests]
+    for part in _parts({row.position for row in left} - set(kept)):
         conn.execute(delete(m).where(*unfolded, m.c.position.in_(part)))
+    _fold(conn, tables, conversation, kept, now)
     taken = _by_key(conn, tables, conversation, drafts)
     for known, draft in agreed:
         if known.key is None and draft.key is not None and draft.key not in taken:
             conn.execute(update(m).where(*unfolded, m.c.position == known.position).values(key=draft.key))
-    rest = drafts[len(agreed) :]
     fresh = {draft.key or place: draft for place, draft in reversed(list(enumerate(rest))) if draft.key not in taken}
     _add(conn, tables, conversation, list(reversed(fresh.values())), now)
-    return newest(conn, tables, conversation, None, folded=False)
+    return Reconciled(newest(conn, tables, conversation, None, folded=False), bool(kept))
 
 
 def _agree(row: Any, draft: MessageDraft) -> bool:
@@ -255,21 +282,27 @@ def archive(
     conversation = conversations.hold(conn, tables, scope, name)
     if conversation is None:
         return []
+    return at(conn, tables, conversation, _fold(conn, tables, conversation, positions, now))
+
+
+def _fold(
+    conn: Connection, tables: Tables, conversation: Row[Any], positions: Sequence[int], now: datetime
+) -> list[int]:
+    """Fold the messages at these positions, and return the positions of those that were not folded before."""
     m = tables.messages
-    archived: list[Message] = []
+    folded: list[int] = []
     for part in _parts(positions):
         chosen = (*of_conversation(m, conversation), m.c.position.in_(part), m.c.folded_at.is_(None))
-        new = list(conn.scalars(select(m.c.position).where(*chosen)))
-        conn.execute(update(m).where(*chosen).values(folded_at=now))
-        archived += at(conn, tables, conversation, new)
-    left = conn.scalar(select(func.min(m.c.position)).where(*_open(tables, conversation), m.c.role != "system"))
-    # Up to where nothing is left; what was archived beyond it is known by its mark alone.
-    folded_to = conversation.last_position if left is None else left - 1
-    _touch(conn, tables, conversation, {"folded_to": folded_to, "updated_at": now})
-    return archived
+        folded += conn.scalars(update(m).where(*chosen).values(folded_at=now).returning(m.c.position))
+    if folded:
+        left = conn.scalar(select(func.min(m.c.position)).where(*_open(tables, conversation), m.c.role != "system"))
+        # Up to where nothing is left; what was folded beyond it is known by its mark alone.
+        folded_to = conversation.last_position if left is None else left - 1
+        _touch(conn, tables, conversation, {"folded_to": folded_to, "updated_at": now})
+    return folded
 
 
-def _parts(positions: Sequence[int]) -> Sequence[Sequence[int]]:
+def _parts(positions: Collection[int]) -> Sequence[Sequence[int]]:
     ordered = sorted(set(positions))
     return [ordered[start : start + _TOGETHER] for start in range(0, len(ordered), _TOGETHER)]
 
@@ -332,7 +365,7 @@ def _by_key(
     m, keys = tables.messages, [draft.key for draft in drafts if draft.key is not None]
     if not keys:
         return {}
-    statement = select(m.c.position, m.c.key, m.c.digest).where(
+    statement = select(m.c.position, m.c.key, m.c.digest, m.c.folded_at).where(
         *of_conversation(m, conversation), tables.dialect.texts_in(m.c.key, keys)
     )
     return {row.key: row for row in conn.execute(statement)}

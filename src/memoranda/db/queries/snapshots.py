@@ -2,7 +2,8 @@
 
 A snapshot is taken in one transaction that holds the conversation's row, and every row it shows or is seen by. Whatever
 ends it, a compaction, a clear, an erasure or a lost membership, waits for that and then finds it, or is there first and
-leaves nothing to show. So two who ask at once get the same block, and none that has ended is stored afterwards.
+leaves nothing to show. So two who ask at once get the same block, and none that has ended is stored afterwards. One in
+which a secret is found, by rules that did not know it when it was stored, ends where it is read.
 """
 
 import json
@@ -35,7 +36,7 @@ from memoranda.db.schema import Tables
 from memoranda.policies import PromptPolicy, VisibilityPolicy
 from memoranda.scope import Scope
 
-End: TypeAlias = Literal["compaction", "clear", "erasure", "membership"]
+End: TypeAlias = Literal["compaction", "clear", "erasure", "membership", "secret"]
 """Why a snapshot ends; nothing else ends one."""
 
 _log = logging.getLogger("memoranda.snapshots")
@@ -122,6 +123,13 @@ def keep(
 def end_all(conn: Connection, tables: Tables, scope: Scope, conversation_id: UUID, why: End) -> None:
     """End the snapshots of a conversation, whoever they were taken for; the caller holds the conversation's row."""
     end(conn, tables, scope.tenant, scope.persona, tables.snapshots.c.conversation_id == conversation_id, why)
+
+
+def end_one(conn: Connection, tables: Tables, scope: Scope, conversation_id: UUID, key: str, why: End) -> None:
+    """End the snapshot of one scope; the caller holds the conversation's row."""
+    s = tables.snapshots
+    which = and_(s.c.conversation_id == conversation_id, s.c.scope_key == key)
+    end(conn, tables, scope.tenant, scope.persona, which, why)
 
 
 def end_of_member(conn: Connection, tables: Tables, scope: Scope, project: str, member: str) -> None:

@@ -47,6 +47,7 @@ def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | 
         documents=held(tables.knowledge_documents),
         chunks=held(tables.knowledge_chunks),
         embedded_chunks=embedded_chunks,
+        items=held(tables.store_items),
         first_day=first,
         last_day=last,
         embedder=model,

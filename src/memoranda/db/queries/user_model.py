@@ -11,7 +11,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, update
 
+from memoranda.db.queries.visibility import owned
 from memoranda.db.schema import Tables
+from memoranda.drafts import Setting
 from memoranda.errors import InvalidInput
 from memoranda.records import Dimension
 from memoranda.scope import Scope
@@ -69,26 +71,26 @@ def rewrite(
     return write(conn, tables, scope, dimension, content, confidence, now)
 
 
-def listed(conn: Connection, tables: Tables, scope: Scope) -> list[Dimension]:
+def listed(conn: Connection, tables: Tables, setting: Setting) -> list[Dimension]:
     """Return every dimension, the surest first, then by name."""
     u = tables.user_model
-    rows = conn.execute(select(u).where(*_own(u, scope)).order_by(u.c.confidence.desc(), u.c.dimension))
+    rows = conn.execute(select(u).where(*_seen(u, setting)).order_by(u.c.confidence.desc(), u.c.dimension))
     return [_dimension(row._mapping) for row in rows]
 
 
-def history(conn: Connection, tables: Tables, scope: Scope, dimension: str) -> list[Dimension]:
+def history(conn: Connection, tables: Tables, setting: Setting, dimension: str) -> list[Dimension]:
     """Return every text a dimension had, the oldest first, the present one last."""
     v, u = tables.user_model_versions, tables.user_model
-    earlier = conn.execute(select(v).where(*_own(v, scope, dimension)).order_by(v.c.version))
-    now = conn.execute(select(u).where(*_own(u, scope, dimension)))
+    earlier = conn.execute(select(v).where(*_seen(v, setting), v.c.dimension == dimension).order_by(v.c.version))
+    now = conn.execute(select(u).where(*_seen(u, setting), u.c.dimension == dimension))
     return [_version(row._mapping) for row in earlier] + [_dimension(row._mapping) for row in now]
 
 
-def as_of(conn: Connection, tables: Tables, scope: Scope, moment: datetime) -> list[Dimension]:
+def as_of(conn: Connection, tables: Tables, setting: Setting, moment: datetime) -> list[Dimension]:
     """Return the dimensions as they were at a moment, in the order of `listed`."""
     v, u = tables.user_model_versions, tables.user_model
-    past = conn.execute(select(v).where(*_own(v, scope), v.c.created_at <= moment, v.c.replaced_at > moment))
-    present = conn.execute(select(u).where(*_own(u, scope), u.c.updated_at <= moment))
+    past = conn.execute(select(v).where(*_seen(v, setting), v.c.created_at <= moment, v.c.replaced_at > moment))
+    present = conn.execute(select(u).where(*_seen(u, setting), u.c.updated_at <= moment))
     found = [_version(row._mapping) for row in past] + [_dimension(row._mapping) for row in present]
     return sorted(found, key=lambda dimension: (-dimension.confidence, dimension.dimension))
 
@@ -169,9 +171,17 @@ def _values(scope: Scope, dimension: str) -> dict[str, Any]:
     return {"tenant": scope.tenant, "persona": scope.persona, "user": scope.author, "dimension": dimension}
 
 
-def _own(table: Table, scope: Scope, dimension: str | None = None) -> Sequence[ColumnElement[bool]]:
-    own = [table.c.tenant == scope.tenant, table.c.persona == scope.persona, table.c.user == scope.author]
-    return own if dimension is None else [*own, table.c.dimension == dimension]
+def _seen(table: Table, setting: Setting) -> Sequence[ColumnElement[bool]]:
+    """Return the conditions for what the asker may read of a user's model: their own."""
+    scope = setting.scope
+    own = owned(scope, setting.policies.visibility, table.c.user)
+    return (table.c.tenant == scope.tenant, table.c.persona == scope.persona, own)
+
+
+def _own(table: Table, scope: Scope, dimension: str) -> Sequence[ColumnElement[bool]]:
+    """Return the conditions for one dimension of who may write it, see `Context.writing`."""
+    own = (table.c.tenant == scope.tenant, table.c.persona == scope.persona, table.c.user == scope.author)
+    return (*own, table.c.dimension == dimension)
 
 
 def _dimension(row: Any) -> Dimension:

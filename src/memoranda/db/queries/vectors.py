@@ -7,16 +7,31 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, FromClause, and_, delete, select
+from sqlalchemy import ColumnElement, Connection, FromClause, and_, delete, null, select, true
 
 from memoranda.db.corpora import Kind
 from memoranda.db.schema import Tables
 from memoranda.drafts import embedded_chunk, embedded_text
+from memoranda.nodes import embedded_node
+from memoranda.redaction import redact
 
 _TEXTS: Mapping[Kind, tuple[str, Callable[[str, Any], str]]] = MappingProxyType(
-    {"memory": ("title", embedded_text), "knowledge": ("headings", embedded_chunk)}
+    {
+        "memory": ("title", embedded_text),
+        "knowledge": ("headings", embedded_chunk),
+        "item": ("path", lambda content, path: content),
+    }
 )
 """What stands above a text, and how the two become what is embedded."""
+
+
+GIVEN = "given:"
+"""How the stamp of vectors begins that a caller has made: they are nobody else's to make anew, or to delete."""
+
+
+def given(vectors: FromClause) -> ColumnElement[bool]:
+    """Return the condition for vectors that a caller has made."""
+    return vectors.c.model.startswith(GIVEN, autoescape=True)
 
 
 class Owner(NamedTuple):
@@ -61,13 +76,19 @@ def missing(conn: Connection, tables: Tables, owner: Owner, model: str, among: S
     m = tables.corpora[owner.kind].table
     above, embedded = _TEXTS[owner.kind]
     statement = (
-        select(m.c.id, m.c.content, m.c[above].label("above"), _written_at(m))
+        select(m.c.id, m.c.content, m.c[above].label("above"), m.c.get("key", null()).label("key"), _written_at(m))
         .select_from(_with_vectors(tables, owner.kind, model))
         .where(*_lacking(tables, m, owner), tables.dialect.ids_in(m.c.id, among))
         .order_by(m.c.id)
     )
     return [
-        Unembedded(owner=owner, id=row.id, text=embedded(row.content, row.above), written_at=row.written_at)
+        Unembedded(
+            owner=owner,
+            id=row.id,
+            # A node's text is kept as it was given.
+            text=embedded(row.content, row.above) if row.key is None else embedded_node(redact(row.content), row.key),
+            written_at=row.written_at,
+        )
         for row in conn.execute(statement)
     ]
 
@@ -87,10 +108,10 @@ def vector_row(
 
 
 def prune(conn: Connection, tables: Tables, owner: Owner, model: str) -> None:
-    """Delete the vectors of one kind and persona that other models made."""
+    """Delete the vectors of one kind and persona that other models made, but those that a caller gave."""
     v = tables.vectors
     own = (v.c.tenant == owner.tenant, v.c.persona == owner.persona, v.c.kind == owner.kind)
-    conn.execute(delete(v).where(*own, v.c.model != model))
+    conn.execute(delete(v).where(*own, v.c.model != model, ~given(v)))
 
 
 def fill(conn: Connection, tables: Tables, page: Sequence[Unembedded], vectors: Sequence[Any], model: str) -> int:
@@ -130,7 +151,12 @@ def _with_vectors(tables: Tables, kind: Kind, model: str) -> FromClause:
 
 
 def _lacking(tables: Tables, m: FromClause, owner: Owner) -> tuple[ColumnElement[bool], ...]:
-    return m.c.tenant == owner.tenant, m.c.persona == owner.persona, tables.vectors.c.owner.is_(None)
+    return m.c.tenant == owner.tenant, m.c.persona == owner.persona, tables.vectors.c.owner.is_(None), ours(m)
+
+
+def ours(m: FromClause) -> ColumnElement[bool]:
+    """Return the condition for rows that the store's own embedder makes vectors of: all but some texts of items."""
+    return m.c.embedder.is_(None) if "embedder" in m.c else true()
 
 
 def _written_at(m: FromClause) -> ColumnElement[datetime]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, and_, case, exists, false, func, or_, select, true, type_coerce
 
+from memoranda.conditions import AllOf, AnyOf, Compare, Condition, Not
 from memoranda.db.schema import Tables
 from memoranda.db.types import Json
 from memoranda.filters import Filters, Place
@@ -29,8 +30,8 @@ def visible(
 
     An author sees their own rows. Others see a row only if it is shared with a project they are a member of. Without a
     user only rows without an author are seen, and none where the policy requires one. An axis that a table has no
-    column for decides nothing about its rows: messages are shared with nobody, and chunks have neither space nor
-    subject.
+    column for decides nothing about its rows: chunks have neither space nor subject. Messages are shared with nobody,
+    and were said in a space, a thread and with people, who are their subjects.
 
     Args:
         tables: The store's tables.
@@ -47,16 +48,22 @@ def visible(
         _author(tables, scope, policy, m, shared),
         _space(scope, policy, m) if "space" in m.c else true(),
         _about(scope, policy, m) if "about" in m.c else true(),
+        tables.dialect.json_condition(m.c.said_in, _said(scope, policy)) if "said_in" in m.c else true(),
     )
+
+
+def owned(scope: Scope, policy: VisibilityPolicy, author: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition for what the asker has written; without a user for what nobody has, or for nothing."""
+    if scope.user is None and policy.author == "required":
+        return false()
+    return author == scope.author
 
 
 def _author(
     tables: Tables, scope: Scope, policy: VisibilityPolicy, m: FromClause, shared: Sequence[str] | None
 ) -> ColumnElement[bool]:
-    if scope.user is None:
-        return false() if policy.author == "required" else m.c.author == ""
-    own = m.c.author == scope.user
-    if "audience" not in m.c:
+    own = owned(scope, policy, m.c.author)
+    if scope.user is None or "audience" not in m.c:
         return own
     if shared is None:
         members = tables.project_members
@@ -82,6 +89,19 @@ def _about(scope: Scope, policy: VisibilityPolicy, m: FromClause) -> ColumnEleme
     if policy.about == "required":
         return m.c.about.in_(subjects or ("everyone",))
     return true() if subjects is None else m.c.about.in_(("", *subjects))
+
+
+def _said(scope: Scope, policy: VisibilityPolicy) -> Condition:
+    """Return what the axes that a message was said in must be; see `Scope.narrowing`."""
+    nowhere = Not(Compare(("space",), "exists"))
+    there = nowhere if scope.space is None else Compare(("space",), "eq", scope.space)
+    place = there if scope.space is None or policy.space == "exact" else AnyOf((nowhere, there))
+    if policy.about != "required":
+        return place
+    to_everyone = AllOf((Compare(("people",), "empty"), Compare(("thread",), "empty")))
+    heard = [Compare(("people",), "has", person) for person in scope.people or ()]
+    in_thread = [] if scope.thread is None else [Compare(("thread",), "eq", scope.thread)]
+    return AllOf((place, AnyOf((to_everyone, *heard, *in_thread))))
 
 
 def active(m: FromClause) -> ColumnElement[bool]:

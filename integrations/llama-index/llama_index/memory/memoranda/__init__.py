@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from llama_index.memory.memoranda.models import LlamaIndexEmbedder, LlamaIndexModel
     from llama_index.memory.memoranda.retrievers import KnowledgeRetriever, MemoryRetriever
     from llama_index.memory.memoranda.tools import MemoryToolSpec
+    from llama_index.memory.memoranda.vector_store import KnowledgeVectorStore
 
 __version__ = "0.1.0"
 
 __all__ = [
     "KnowledgeRetriever",
     "KnowledgeSink",
+    "KnowledgeVectorStore",
     "LlamaIndexEmbedder",
     "LlamaIndexModel",
     "MemorandaChatStore",
@@ -43,6 +45,7 @@ __all__ = [
 _HOMES = {
     "KnowledgeRetriever": "retrievers",
     "KnowledgeSink": "ingest",
+    "KnowledgeVectorStore": "vector_store",
     "LlamaIndexEmbedder": "models",
     "LlamaIndexModel": "models",
     "MemorandaChatStore": "chat_store",

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field
 from llama_index.memory.memoranda.messages import to_memoranda
 from memoranda import fencing, tokens
 from memoranda.errors import MemorandaError
+from memoranda.messages import Message
 from memoranda.messages.forms import digest
 from memoranda.persona import Persona
 
@@ -60,7 +61,7 @@ class MemoryBlock(_PersonaBlock):
     """What is known of the user and the most valuable memories, frozen for each session.
 
     What leaves the history is kept in the persona's conversation of that session, once, and memories are extracted from
-    it in the background.
+    it in the background. Where that conversation is the history itself, as under `MemorandaChatStore`, it is there.
     """
 
     name: str = "memory"
@@ -79,7 +80,9 @@ class MemoryBlock(_PersonaBlock):
         try:
             for session, said in by_session.items():
                 chat = self.persona.conversation(session)
-                await chat.apending(await chat.aappend(_known(said)))
+                batch = _known(said)
+                if not _is_archived(batch, await chat.amessages()):
+                    await chat.apending(await chat.aappend(batch))
         except MemorandaError as error:
             _log.warning("messages that left the history were not kept: %s", error)
 
@@ -109,7 +112,12 @@ def _reads_like_an_order(hit: Any) -> bool:
     return bool(getattr(getattr(hit, "memory", None), "suspicions", ()))
 
 
-def _known(messages: Sequence[ChatMessage]) -> list[Any]:
+def _is_archived(batch: Sequence[Message], stored: Sequence[Message]) -> bool:
+    said, folded = ([digest(m) for m in messages] for messages in (batch, (m for m in stored if m.folded)))
+    return any(folded[place : place + len(said)] == said for place in range(len(folded) - len(said) + 1))
+
+
+def _known(messages: Sequence[ChatMessage]) -> list[Message]:
     """Return messages under ids made of the batch and the place in it: a batch that comes again is the same one."""
     said = [to_memoranda(message) for message in messages]
     batch = sha256("".join(map(digest, said)).encode()).hexdigest()[:32]

@@ -10,11 +10,18 @@ from uuid import uuid4
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.memory.types import BaseMemory
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
 from llama_index.memory.memoranda.attachment import default_persona, described, restored
-from llama_index.memory.memoranda.messages import all_from_memoranda, from_memoranda, new_to_memoranda, to_memoranda
+from llama_index.memory.memoranda.messages import (
+    all_from_memoranda,
+    from_memoranda,
+    new_to_memoranda,
+    to_memoranda,
+    whole,
+)
 from memoranda import tokens
 from memoranda.conversations import Conversation
 from memoranda.errors import MemorandaError
@@ -128,13 +135,17 @@ class MemorandaMemory(BaseMemory):
         prompt = self._with_turn(await chat.aprompt("" if cached else text), key, cached)
         return self._shown(prompt, stored, text, kwargs)
 
-    def get_all(self) -> list[ChatMessage]:
-        """Return every message of the conversation, also those that a summary speaks for."""
-        return all_from_memoranda(self.conversation.messages())
+    def get_all(self, status: MessageStatus | None = None) -> list[ChatMessage]:
+        """Return the messages of the conversation: those that a summary speaks for are the archived ones.
 
-    async def aget_all(self) -> list[ChatMessage]:
+        Args:
+            status: Active or archived ones only; all of them when left out.
+        """
+        return all_from_memoranda(_of_status(self.conversation.messages(), status))
+
+    async def aget_all(self, status: MessageStatus | None = None) -> list[ChatMessage]:
         """Async twin of `get_all`."""
-        return all_from_memoranda(await self.conversation.amessages())
+        return all_from_memoranda(_of_status(await self.conversation.amessages(), status))
 
     def snapshot(self) -> str:
         """Return the frozen block, to be put into a system prompt where `insert_method` is `none`."""
@@ -194,14 +205,26 @@ class MemorandaMemory(BaseMemory):
         chat = self.conversation
         await chat.areconcile(_reconcilable(messages, await chat.amessages()))
 
-    def reset(self) -> None:
-        """Remove the messages, the summary and the frozen block; what was remembered stays."""
-        self.conversation.clear()
+    def reset(self, status: MessageStatus | None = None) -> None:
+        """Remove the messages, the summary and the frozen block; what was remembered stays.
+
+        Args:
+            status: Removes active or archived messages only, and nothing else.
+        """
+        chat = self.conversation
+        if status is None:
+            chat.clear()
+        else:
+            chat.remove(_of_status(chat.messages(), status))
         self._retry_at = 0
 
-    async def areset(self) -> None:
+    async def areset(self, status: MessageStatus | None = None) -> None:
         """Async twin of `reset`."""
-        await self.conversation.aclear()
+        chat = self.conversation
+        if status is None:
+            await chat.aclear()
+        else:
+            await chat.aremove(_of_status(await chat.amessages(), status))
         self._retry_at = 0
 
     # -- saving
@@ -311,7 +334,7 @@ class MemorandaMemory(BaseMemory):
         with self._lock:
             found = self._counts.get(position)
         if found is None:
-            found = tokens.of_message(message, self._count)
+            found = tokens.of_message(whole(message), self._count)
             with self._lock:
                 self._counts[position] = found
                 while len(self._counts) > _COUNTED:
@@ -342,6 +365,10 @@ _NAMES = ("class_name", "engine", "scope")
 
 def _told(error: MemorandaError) -> None:
     _log.warning("the messages are stored; what comes after failed: %s", error)
+
+
+def _of_status(messages: list[Message], status: MessageStatus | None) -> list[Message]:
+    return messages if status is None else [m for m in messages if m.folded is (status is MessageStatus.ARCHIVED)]
 
 
 def _ends_turn(stored: Sequence[Message]) -> bool:

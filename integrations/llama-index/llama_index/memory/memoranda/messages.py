@@ -1,7 +1,8 @@
 """LlamaIndex's messages as Memoranda keeps them, and back.
 
 What LlamaIndex itself would store of a message travels along as its payload, so that nothing is lost on the way back;
-the neutral fields beside it are what another framework reads.
+the neutral fields beside it are what another framework reads. Of a `ReActAgent`'s trace that is the answer: thoughts
+and what tools gave are nothing that was said.
 """
 
 import base64
@@ -13,7 +14,7 @@ from dataclasses import replace
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeGuard
 from uuid import UUID, uuid4
 
 from llama_index.core.base.llms import types
@@ -43,7 +44,8 @@ _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "fil
 _DATA = ("image", "audio", "video", "data")  # where a block of media keeps its bytes, as base64
 _TYPES = ("image_mimetype", "format", "video_mimetype", "document_mimetype")
 _CALLS = ("tool_use", "tool_call", "function_call", "invalid_tool_call")  # parts that repeat `tool_calls`
-# Of 0.14.0 neither is known: tool calls are among `additional_kwargs` there.
+# 0.14.0 has none of the three: tool calls are among `additional_kwargs` there.
+_VIDEO = getattr(types, "VideoBlock", None)
 _THINKING = getattr(types, "ThinkingBlock", None)
 _TOOL_CALL = getattr(types, "ToolCallBlock", None)
 
@@ -52,9 +54,10 @@ def to_memoranda(message: ChatMessage) -> Message:
     """Return a message as Memoranda keeps it; it has no id, so that it is known by what it says."""
     kwargs = message.additional_kwargs
     blocks = [_dumped(block) for block in message.blocks]
+    role = _ROLES[message.role.value]
     return Message(
-        role=_ROLES[message.role.value],
-        content=_content(blocks),
+        role=role,
+        content=_answer(_content(blocks)) if role == "assistant" else _content(blocks),
         name=_text(kwargs.get("name")),
         tool_calls=_calls(blocks, kwargs.get("tool_calls")),
         tool_call_id=_text(kwargs.get("tool_call_id")),
@@ -106,6 +109,13 @@ def all_from_memoranda(messages: Iterable[Message]) -> list[ChatMessage]:
     return [from_memoranda(message) for message in messages]
 
 
+def whole(message: Message) -> Message:
+    """Return a message with all that a model is shown of it, the thoughts of a trace too: what is to be counted."""
+    if message.codec == CODEC and isinstance(message.payload, Mapping):
+        return replace(message, content=_content(message.payload["blocks"]))
+    return message
+
+
 # -- into the store
 
 
@@ -116,6 +126,14 @@ def _content(blocks: list[dict[str, Any]]) -> str | tuple[Mapping[str, Any], ...
     if len(parts) == 1 and parts[0]["type"] == "text":
         return str(parts[0]["text"])
     return tuple(parts)
+
+
+def _answer(content: str | tuple[Mapping[str, Any], ...]) -> str | tuple[Mapping[str, Any], ...]:
+    """Return the answer at the end of a trace of thoughts, actions and observations; what is none as it is."""
+    if not isinstance(content, str) or not content.startswith("Thought:"):
+        return content
+    _, _, answer = content[max(content.rfind("\nThought:"), 0) :].partition("\nAnswer:")
+    return answer.strip() or content
 
 
 def _parts(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -139,7 +157,7 @@ def _medium(kind: str, block: Mapping[str, Any]) -> Mapping[str, Any]:
     named = next((block[name] for name in _TYPES if block.get(name)), None)
     part: dict[str, Any] = {"type": kind}
     if data is not None:
-        part["base64"] = data
+        part["base64"] = base64.b64encode(data).decode("ascii") if isinstance(data, bytes) else data
     elif place := block.get("url") or block.get("path"):
         part["url"] = str(place)
     if named:
@@ -199,14 +217,20 @@ def _dumped(block: BaseModel) -> dict[str, Any]:
         value = getattr(block, name)
         if name in _DATA and value is not None:
             value = value if isinstance(value, bytes | str) else base64.b64encode(value.read())
-            value = value.decode("ascii") if isinstance(value, bytes) else value
-        elif isinstance(value, list) and all(isinstance(item, types.BaseContentBlock) for item in value):
+            # 0.14.0 leaves some raw bytes as they are.
+            value = value.decode("ascii") if isinstance(value, bytes) and value.isascii() else value
+        elif isinstance(value, list) and all(map(_is_block, value)):
             value = [_dumped(item) for item in value]
-        elif isinstance(value, types.BaseContentBlock):
+        elif _is_block(value):
             value = _dumped(value)
         if value is not None:
             stored[name] = _storable(value)
     return stored
+
+
+def _is_block(value: object) -> TypeGuard[BaseModel]:
+    # Blocks have no class in common in 0.14.0.
+    return isinstance(value, BaseModel) and "block_type" in type(value).model_fields
 
 
 def _storable(value: Any) -> Any:
@@ -269,8 +293,8 @@ def _read_medium(kind: str, part: Mapping[str, Any]) -> Any:
             return types.ImageBlock(image=content, image_mimetype=named, **where)
         case "audio" | "input_audio":
             return types.AudioBlock(audio=content, format=named, **where)
-        case "video":
-            return types.VideoBlock(video=content, video_mimetype=named, **where)
+        case "video" if _VIDEO is not None:
+            return _VIDEO(video=content, video_mimetype=named, **where)
         case "file" | "document" | "input_file":
             return types.DocumentBlock(data=content, document_mimetype=named, title=source.get("filename"), **where)
     return None

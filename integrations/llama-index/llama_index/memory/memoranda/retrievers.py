@@ -24,14 +24,14 @@ class _PersonaRetriever(BaseRetriever):
         self._filters: dict[str, Any] = dict(filters or {})
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = self._persona.recall(query_bundle.query_str, limit=self._limit, kinds=self._kinds, **self._filters)
-        return [_node(hit) for hit in found]
+        return [_node(hit) for hit in self._persona.recall(query_bundle.query_str, **self._asked(query_bundle))]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = await self._persona.arecall(
-            query_bundle.query_str, limit=self._limit, kinds=self._kinds, **self._filters
-        )
+        found = await self._persona.arecall(query_bundle.query_str, **self._asked(query_bundle))
         return [_node(hit) for hit in found]
+
+    def _asked(self, query_bundle: QueryBundle) -> dict[str, Any]:
+        return {"limit": self._limit, "kinds": self._kinds, "vector": query_bundle.embedding, **self._filters}
 
 
 class MemoryRetriever(_PersonaRetriever):
@@ -40,6 +40,8 @@ class MemoryRetriever(_PersonaRetriever):
     A node's id is that of the memory, its score the confidence (0..1, higher is surer); its metadata says the kind,
     day, importance and what it was written with, and none of it is shown to a model or embedded. An abstention is an
     empty list.
+
+    A `QueryBundle` that brings its embedding, by the engine's own embedder, is not embedded again.
 
     Args:
         persona: Whose memory is asked.
@@ -57,6 +59,8 @@ class KnowledgeRetriever(_PersonaRetriever):
     A node's id is that of the chunk, its score the confidence (0..1, higher is surer); its metadata says `source`,
     which is shown to a model, and `chunk_index`, beside what the document was ingested with. An abstention is an empty
     list.
+
+    A `QueryBundle` that brings its embedding, by the engine's own embedder, is not embedded again.
 
     Args:
         persona: Whose knowledge is asked.

@@ -31,7 +31,6 @@ def upgrade(op: "Operations", dialect: "Dialect") -> None:
         empty("summary", Text),
         empty("summary_version"),
         number("user_turns", 0),
-        number("generation", 0),
         Column("metadata", Json, nullable=False),
         Column("created_at", UTCDateTime, nullable=False),
         Column("updated_at", UTCDateTime, nullable=False),

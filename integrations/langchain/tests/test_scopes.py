@@ -1,0 +1,66 @@
+"""Who asks, and in which conversation: said by the run, never guessed, and nobody else's."""
+
+from types import SimpleNamespace
+
+import pytest
+from langchain.agents import create_agent
+
+from langchain_memoranda import MemoryMiddleware, ScopeResolver
+from memoranda.errors import ConfigurationError, NotAllowed
+
+THREAD = {"configurable": {"thread_id": "thread-1"}}
+
+
+def test_a_run_without_a_user_or_a_thread_is_refused(remembering, chat_model, call):
+    engine, _ = remembering()
+    model = chat_model("Fine.")
+    agent = create_agent(model, middleware=[MemoryMiddleware(engine)])
+    with pytest.raises(ConfigurationError, match="No user is named"):
+        call(agent, {"messages": ["Hello."]}, THREAD)
+    with pytest.raises(ConfigurationError, match="no conversation"):
+        call(agent, {"messages": ["Hello."]}, {"configurable": {"user_id": "ana"}})
+    assert not model.seen
+
+
+def test_users_of_one_agent_share_nothing(remembering, chat_model, call, calling):
+    engine, _ = remembering()
+    ana, bo = engine.persona("main", user="ana"), engine.persona("main", user="bo")
+    ana.memories.write("Ana is allergic to nuts.")
+    model = chat_model("Fine.", calling("memory", action="write", content="Bo likes tea."), "Fine.")
+    agent = create_agent(model, middleware=[MemoryMiddleware(engine)])
+    call(agent, {"messages": ["Hello."]}, {"configurable": {"thread_id": "thread-1", "user_id": "ana"}})
+    call(agent, {"messages": ["Hello."]}, {"configurable": {"thread_id": "thread-1"}}, context={"user": "bo"})
+    assert "nuts" in str(model.seen[0][0].content) and "nuts" not in str(model.seen[1])
+    assert [memory.content for memory in bo.memories.list()] == ["Bo likes tea."] and len(ana.memories.list()) == 1
+    assert (ana.conversation("thread-1").record().messages, bo.conversation("thread-1").record().messages) == (2, 4)
+
+
+def test_whom_the_server_has_authenticated_nobody_overrules(remembering):
+    engine, _ = remembering()
+    server = SimpleNamespace(user=SimpleNamespace(identity="ana"))
+    resolver = ScopeResolver(engine)
+    runtime = SimpleNamespace(context=None, config={}, server_info=server)
+    assert resolver.persona_of(runtime).scope.user == "ana"
+    runtime.context = {"user": "bo"}
+    with pytest.raises(NotAllowed):
+        resolver.persona_of(runtime)
+    runtime.context, runtime.config = None, {"configurable": {"user_id": "ana", "tenant": "acme", "project": "falcon"}}
+    scope = resolver.persona_of(runtime).scope
+    assert (scope.user, scope.tenant, scope.project) == ("ana", "acme", "falcon")
+    runtime.context = {"persona": object()}
+    with pytest.raises(ConfigurationError, match="persona is no name"):
+        resolver.persona_of(runtime)
+
+
+@pytest.mark.parametrize("axis", ["persona", "tenant", "user", "project"])
+def test_one_name_never_stands_for_another_that_begins_like_it(axis, remembering, chat_model, call):
+    engine, _ = remembering()
+    names = ("1", "12", "a_b", "axb", "a%b", "acme", "acme-corp", "ana@example.org")
+    model = chat_model("Fine.")
+    agent = create_agent(model, middleware=[MemoryMiddleware(engine, instructions=False)])
+    for name in names:
+        run = {"configurable": {"thread_id": "thread-1", "user_id": "ana", axis: name}}
+        asks = ScopeResolver(engine).persona_of(SimpleNamespace(context=None, config=run))
+        asks.memories.write(f"The secret of <{name}> is safe.")
+        call(agent, {"messages": ["Hello."]}, run)
+        assert [other for other in names if f"<{other}>" in str(model.seen[-1][0].content)] == [name]

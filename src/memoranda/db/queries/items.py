@@ -1,0 +1,375 @@
+"""Items: values under a namespace and a key, the texts they are found by, and the time after which they go.
+
+An item is one author's. Whoever changes items does it in one order, so that two who change the same ones wait for each
+other and never for ever; whoever only refreshes or sweeps passes over what another holds.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, FromClause, Row, and_, bindparam, delete, or_, select, update
+
+from memoranda import namespaces
+from memoranda.db.corpora import Kind
+from memoranda.db.queries import jobs
+from memoranda.db.queries.vectors import vector_row
+from memoranda.db.queries.visibility import visible
+from memoranda.db.schema import Tables
+from memoranda.drafts import Setting
+from memoranda.errors import StoreBusy
+from memoranda.ids import new_id
+from memoranda.item_operations import GetItem, ListNamespaces, SearchItems
+from memoranda.namespaces import Path
+from memoranda.records import Item
+from memoranda.scope import Scope
+
+KIND: Kind = "item"
+"""What the table of vectors, and the payload of a job, call texts of items."""
+
+Name: TypeAlias = tuple[str, str]
+"""The namespace and the key of an item, as they are stored."""
+
+_ATTEMPTS = 5  # at keys that others take or give up at the same time
+_SWEPT = 1_000  # items swept in one transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # it holds the text
+class TextDraft:
+    """A text of an item as it is about to be stored."""
+
+    path: str
+    content: str
+    content_terms: str
+    length: int
+    vector: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ItemDraft:
+    """An item as it is about to be stored."""
+
+    namespace: str
+    key: str
+    value: dict[str, Any]
+    ttl_minutes: float | None
+    cells: str
+    texts: tuple[TextDraft, ...]
+
+    @property
+    def name(self) -> "Name":
+        """Its namespace and its key."""
+        return self.namespace, self.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """What the vectors of texts are made by."""
+
+    model: str | None
+    """As name@dimensions; None for words only."""
+    own: bool
+    """Whether it is the store's own embedder."""
+
+
+# -- reading
+
+
+def own(tables: Tables, setting: Setting, rows: FromClause) -> ColumnElement[bool]:
+    """Return the condition for the items, or texts of items, of the scope."""
+    return visible(tables, setting.scope, setting.policies.visibility, rows)
+
+
+def inside(rows: FromClause, path: Path) -> Iterator[ColumnElement[bool]]:
+    """Yield the conditions for what lies below a path; none for all there is."""
+    if path:
+        first, end = namespaces.below(namespaces.encode(path))
+        yield rows.c.namespace >= first
+        yield rows.c.namespace < end
+
+
+def fresh(conn: Connection, tables: Tables, *, omit_expired: bool) -> list[ColumnElement[bool]]:
+    """Return the condition for items whose time is not over, where it is asked for."""
+    i = tables.store_items
+    return [or_(i.c.expires_at.is_(None), i.c.expires_at > tables.dialect.now(conn))] if omit_expired else []
+
+
+def get(conn: Connection, tables: Tables, setting: Setting, wanted: Sequence[GetItem]) -> list[Row[Any] | None]:
+    """Return the rows of items, one each, None for what is not there; all of one `omit_expired`."""
+    i, found = tables.store_items, dict[Name, Row[Any]]()
+    still = fresh(conn, tables, omit_expired=wanted[0].omit_expired)
+    for namespace, keys in _grouped((namespaces.encode(op.namespace), op.key) for op in wanted):
+        named = (i.c.namespace == namespace, _keyed(tables, keys))
+        for row in conn.execute(select(i).where(own(tables, setting, i), *named, *still)):
+            found[namespace, row.key] = row
+    return [found.get((namespaces.encode(op.namespace), op.key)) for op in wanted]
+
+
+def newest(
+    conn: Connection, tables: Tables, setting: Setting, op: SearchItems, *, beside: Sequence[UUID] = (), skip: int = 0
+) -> list[Row[Any]]:
+    """Return the rows below a namespace, the one written last first, a page of them.
+
+    Args:
+        conn: A connection.
+        tables: The store's tables.
+        setting: Who asks.
+        op: Below which namespace, with which values.
+        beside: Rows to leave out.
+        skip: How many rows of the page, and of those before it, are accounted for.
+    """
+    i = tables.store_items
+    others = [~tables.dialect.ids_in(i.c.id, beside)] if beside else []
+    found = (
+        select(i)
+        .where(own(tables, setting, i), *inside(i, op.namespace), *kept(conn, tables, op), *others)
+        .order_by(i.c.updated_at.desc(), i.c.id.desc())
+        .limit(op.limit - max(0, skip - op.offset))
+        .offset(max(0, op.offset - skip))
+    )
+    return list(conn.execute(found))
+
+
+def kept(conn: Connection, tables: Tables, op: SearchItems) -> list[ColumnElement[bool]]:
+    """Return the conditions for the items whose values and times a search asks for."""
+    i = tables.store_items
+    said = [tables.dialect.json_condition(i.c.value, op.where)] if op.where is not None else []
+    return said + fresh(conn, tables, omit_expired=op.omit_expired)
+
+
+def by_ids(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUID]) -> dict[UUID, Row[Any]]:
+    """Return the rows with these ids."""
+    i = tables.store_items
+    found = conn.execute(select(i).where(own(tables, setting, i), tables.dialect.ids_in(i.c.id, ids)))
+    return {row.id: row for row in found}
+
+
+def listed(conn: Connection, tables: Tables, setting: Setting, op: ListNamespaces) -> list[Path]:
+    """Return the namespaces that have items, in order, a page of them."""
+    i = tables.store_items
+    starts = [condition for pattern in op.prefixes for condition in inside(i, namespaces.fixed(pattern))]
+    still = fresh(conn, tables, omit_expired=op.omit_expired)
+    names = conn.scalars(select(i.c.namespace).where(own(tables, setting, i), *starts, *still).distinct())
+    paths = (
+        path
+        for path in map(namespaces.decode, names)
+        if all(namespaces.begins(path, pattern) for pattern in op.prefixes)
+        and all(namespaces.ends(path, pattern) for pattern in op.suffixes)
+    )
+    return sorted({path[: op.max_depth] for path in paths})[op.offset : op.offset + op.limit]
+
+
+def item(row: Row[Any], score: float | None = None) -> Item:
+    """Return the record of a row."""
+    names = ("key", "value", "ttl_minutes", "expires_at", "created_at", "updated_at")
+    return Item(namespace=namespaces.decode(row.namespace), score=score, **{name: row._mapping[name] for name in names})
+
+
+# -- writing
+
+
+def change(
+    conn: Connection,
+    tables: Tables,
+    setting: Setting,
+    gone: Sequence[Name],
+    drafts: Sequence[ItemDraft],
+    making: Making,
+) -> Sequence[UUID]:
+    """Delete items, and store others in place of those of the same names; no name occurs twice.
+
+    Returns:
+        The ids of texts that still want a vector of the store's embedder.
+    """
+    missing, ids = sorted(drafts, key=lambda draft: draft.name), dict[Name, UUID]()
+    for _ in range(_ATTEMPTS):
+        # Inserted first, in one order, and then held, in one order: so nobody waits for an insert while holding a row.
+        made = {draft.name: new_id() for draft in missing}
+        inserted = _insert(conn, tables, setting, missing, made)
+        there = _held(conn, tables, setting, [*gone, *made]) if gone or inserted < len(made) else made
+        _delete(conn, tables, setting.scope, [identifier for name, identifier in there.items() if name not in made])
+        old = [draft for draft in missing if there.get(draft.name, made[draft.name]) != made[draft.name]]
+        _replace(conn, tables, setting, old, there)
+        ids |= {name: identifier for name, identifier in there.items() if name in made}
+        # What stood in the way of an insert may be gone by now.
+        missing, gone = [draft for draft in missing if draft.name not in there], ()
+        if not missing:
+            return _store_texts(conn, tables, setting, drafts, ids, making)
+    raise StoreBusy("Somebody else writes the same items at the same time: try again.")
+
+
+def refresh(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUID]) -> None:
+    """Let the time of items begin anew."""
+    i, now = tables.store_items, tables.dialect.now(conn)
+    chosen = (own(tables, setting, i), tables.dialect.ids_in(i.c.id, ids), i.c.ttl_minutes.is_not(None))
+    held = conn.execute(select(i.c.id, i.c.ttl_minutes).where(*chosen).with_for_update(skip_locked=True)).all()
+    _set(conn, tables, setting.scope, [{"one": r.id, "expires_at": _after(now, r.ttl_minutes)} for r in held])
+
+
+def sweep(conn: Connection, tables: Tables, setting: Setting) -> int:
+    """Delete items whose time is over, a thousand at most, and return how many."""
+    i, now = tables.store_items, tables.dialect.now(conn)
+    over = select(i.c.id).where(own(tables, setting, i), i.c.expires_at <= now).order_by(i.c.expires_at).limit(_SWEPT)
+    return _delete(conn, tables, setting.scope, list(conn.scalars(over.with_for_update(skip_locked=True))))
+
+
+def _held(conn: Connection, tables: Tables, setting: Setting, names: Sequence[Name]) -> dict[Name, UUID]:
+    """Return the ids of the items of these names, held until the transaction ends, in one order."""
+    i = tables.store_items
+    named = [and_(i.c.namespace == namespace, _keyed(tables, keys)) for namespace, keys in _grouped(names)]
+    found = select(i.c.id, i.c.namespace, i.c.key).where(own(tables, setting, i), or_(*named))
+    rows = conn.execute(found.order_by(i.c.namespace, i.c.key).with_for_update())
+    return {(row.namespace, row.key): row.id for row in rows}
+
+
+def _replace(
+    conn: Connection, tables: Tables, setting: Setting, drafts: Sequence[ItemDraft], ids: Mapping[Name, UUID]
+) -> None:
+    """Give items that are there new values, and take their texts and vectors away."""
+    if not drafts:
+        return
+    until = _until(conn, tables, drafts)
+    _set(
+        conn,
+        tables,
+        setting.scope,
+        [
+            {
+                "one": ids[draft.name],
+                "value": draft.value,
+                "ttl_minutes": draft.ttl_minutes,
+                "expires_at": until(draft),
+                "updated_at": setting.now,
+            }
+            for draft in drafts
+        ],
+    )
+    _delete_texts(conn, tables, setting.scope, [ids[draft.name] for draft in drafts])
+
+
+def _set(conn: Connection, tables: Tables, scope: Scope, rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        i = tables.store_items
+        names = [name for name in rows[0] if name != "one"]
+        changed = update(i).where(*_place(i, scope), i.c.id == bindparam("one"))
+        conn.execute(changed.values({name: bindparam(name) for name in names}), rows)
+
+
+def _insert(
+    conn: Connection, tables: Tables, setting: Setting, drafts: Sequence[ItemDraft], ids: Mapping[Name, UUID]
+) -> int:
+    """Insert those of the items that are not there, in their order, and return how many were."""
+    if not drafts:
+        return 0
+    until = _until(conn, tables, drafts)
+    rows = [
+        _whose(setting.scope)
+        | {
+            "id": ids[draft.name],
+            "namespace": draft.namespace,
+            "key": draft.key,
+            "value": draft.value,
+            "ttl_minutes": draft.ttl_minutes,
+            "expires_at": until(draft),
+            "created_at": setting.now,
+            "updated_at": setting.now,
+        }
+        for draft in drafts
+    ]
+    return tables.inserts.add(conn, tables.store_items, rows, skip_conflicts=True)
+
+
+def _store_texts(
+    conn: Connection,
+    tables: Tables,
+    setting: Setting,
+    drafts: Sequence[ItemDraft],
+    ids: Mapping[Name, UUID],
+    making: Making,
+) -> Sequence[UUID]:
+    scope, whose = setting.scope, (setting.scope.tenant, setting.scope.persona)
+    texts, made, wanting = list[dict[str, Any]](), list[dict[str, Any]](), list[UUID]()
+    for draft in drafts:
+        same = _whose(scope) | {
+            "item_id": ids[draft.name],
+            "namespace": draft.namespace,
+            "embedder": None if making.own else making.model,
+            "created_at": setting.now,
+            "cells": draft.cells,
+            "category_terms": "",
+        }
+        for position, text in enumerate(draft.texts):
+            identifier = new_id()
+            texts.append(
+                same
+                | {
+                    "id": identifier,
+                    "position": position,
+                    "path": text.path,
+                    "content": text.content,
+                    "content_terms": text.content_terms,
+                    "length": text.length,
+                }
+            )
+            if making.model is None:
+                continue
+            if text.vector is None:
+                wanting.append(identifier)
+            else:
+                made.append(vector_row(whose, identifier, making.model, text.vector, KIND))
+    tables.inserts.add(conn, tables.store_item_texts, texts)
+    tables.inserts.add(conn, tables.vectors, made)
+    if wanting and making.own and setting.leaves_jobs:
+        jobs.enqueue_embedding(conn, tables, whose, wanting, KIND)
+    return wanting
+
+
+def _delete(conn: Connection, tables: Tables, scope: Scope, ids: Sequence[UUID]) -> int:
+    if not ids:
+        return 0
+    i = tables.store_items
+    _delete_texts(conn, tables, scope, ids)
+    return conn.execute(delete(i).where(*_place(i, scope), tables.dialect.ids_in(i.c.id, ids))).rowcount
+
+
+def _delete_texts(conn: Connection, tables: Tables, scope: Scope, items: Sequence[UUID]) -> None:
+    t, v = tables.store_item_texts, tables.vectors
+    theirs = (*_place(t, scope), tables.dialect.ids_in(t.c.item_id, items))
+    owned = v.c.owner.in_(select(t.c.id).where(*theirs))
+    conn.execute(delete(v).where(*_place(v, scope), v.c.kind == KIND, owned))
+    conn.execute(delete(t).where(*theirs))
+
+
+def _until(conn: Connection, tables: Tables, drafts: Sequence[ItemDraft]) -> Callable[[ItemDraft], datetime | None]:
+    """Return what says when an item's time is over, by the database's clock."""
+    if all(draft.ttl_minutes is None for draft in drafts):
+        return lambda draft: None
+    now = tables.dialect.now(conn)
+    return lambda draft: None if draft.ttl_minutes is None else _after(now, draft.ttl_minutes)
+
+
+def _after(now: datetime, minutes: float) -> datetime:
+    return now + timedelta(minutes=minutes)
+
+
+def _grouped(names: Iterable[Name]) -> list[tuple[str, list[str]]]:
+    """Return keys by namespace, both in order."""
+    groups: dict[str, list[str]] = {}
+    for namespace, key in sorted(set(names)):
+        groups.setdefault(namespace, []).append(key)
+    return list(groups.items())
+
+
+def _keyed(tables: Tables, keys: Sequence[str]) -> ColumnElement[bool]:
+    key = tables.store_items.c.key
+    return key == keys[0] if len(keys) == 1 else tables.dialect.texts_in(key, keys)
+
+
+def _whose(scope: Scope) -> dict[str, Any]:
+    return {"tenant": scope.tenant, "persona": scope.persona, "author": scope.author}
+
+
+def _place(table: FromClause, scope: Scope) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return table.c.tenant == scope.tenant, table.c.persona == scope.persona
