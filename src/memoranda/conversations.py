@@ -71,7 +71,8 @@ class Conversation:
         """Make these the messages that no summary speaks for, and return them.
 
         The beginning that agrees stays as it is stored; what follows it and is not among them is removed, what is
-        missing is added. Folded messages, and what was remembered of any, stay.
+        missing is added. Folded messages, and what was remembered of any, stay. A pending message that is not among
+        them is folded, not removed, and a job is left to extract memories from what is pending.
 
         Raises:
             InvalidInput: something is no message; nothing was changed.

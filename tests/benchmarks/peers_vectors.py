@@ -78,7 +78,7 @@ def _steps(bench: Bench, stores: dict[str, tuple[Add, Ask]], size: int) -> dict[
             name: [lambda a=ask, q=question, f=filtered: a(q, f) for question in questions]
             for name, (_, ask) in stores.items()
         }
-        steps[label] = in_turn(runs)  # type: ignore[arg-type]
+        steps[label] = in_turn(runs)
         told(f"{size:,}: {label}, ms", steps[label])
     singles = [[(str(size + n), text)] for n, text in enumerate(bench.sentences(bench.searches))]
     batches = [
@@ -87,7 +87,7 @@ def _steps(bench: Bench, stores: dict[str, tuple[Add, Ask]], size: int) -> dict[
     ]
     for label, given in (("add", singles), (f"add, {BATCH} in a batch", batches)):
         adds = {name: [lambda a=add, r=rows: a(r) for rows in given] for name, (add, _) in stores.items()}
-        steps[label] = in_turn(adds)  # type: ignore[arg-type]
+        steps[label] = in_turn(adds)
         told(f"{size:,}: {label}, ms", steps[label])
     return steps
 
@@ -112,8 +112,8 @@ def _chain(store: VectorStore, **options: Callable[[], Any]) -> tuple[Add, Ask]:
 
 
 def _their_chain(bench: Bench) -> tuple[Add, Ask]:
-    from langchain_postgres import Column, PGEngine, PGVectorStore  # type: ignore[import-not-found,unused-ignore]
-    from langchain_postgres.v2.hybrid_search_config import (  # type: ignore[import-not-found,unused-ignore]
+    from langchain_postgres import Column, PGEngine, PGVectorStore  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    from langchain_postgres.v2.hybrid_search_config import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
         HybridSearchConfig,
         reciprocal_rank_fusion,
     )
@@ -169,7 +169,7 @@ def _nodes(store: BasePydanticVectorStore, bench: Bench) -> tuple[Add, Ask]:
 
 
 def _their_nodes(bench: Bench) -> tuple[Add, Ask]:
-    from llama_index.vector_stores.postgres import PGVectorStore  # type: ignore[import-not-found,unused-ignore]
+    from llama_index.vector_stores.postgres import PGVectorStore  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     store = PGVectorStore(
         connection_string=_url(bench, "psycopg2"),

@@ -134,10 +134,8 @@ def holds(document, wanted):
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def found(request):
     """Return a function that tells which of the documents meet a condition, by their places."""
-    if request.param == "sqlite":
-        dialect, url = SqliteDialect(), "sqlite://"
-    else:
-        dialect, url = PostgresqlDialect("memoranda"), request.getfixturevalue("postgres_server").url()
+    dialect: Any = SqliteDialect() if request.param == "sqlite" else PostgresqlDialect("memoranda")
+    url = "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres_server").url()
     documents = Table("documents", MetaData(), Column("n", Integer), Column("said", Json), prefixes=["TEMPORARY"])
     engine = create_engine(url, poolclass=NullPool) if "postgres" in url else create_engine(url)
     with engine.connect() as connection:

@@ -1,5 +1,7 @@
 """Nodes are kept under the caller's keys, replaced one by one, found by words and meaning, and are knowledge too."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,7 +135,7 @@ def test_a_name_is_a_documents_or_a_collections(me, animals):
 
 
 def test_words_meaning_and_both(me):
-    texts = {"one fox": [1, 0], "two foxes": [0.8, 0.6], "a vixen": [0.99, 0.1411], "fox": [1, 0]}
+    texts = {"one fox": [1.0, 0.0], "two foxes": [0.8, 0.6], "a vixen": [0.99, 0.1411], "fox": [1.0, 0.0]}
     with MemoryEngine("sqlite://", embedder=FixedEmbedder(texts), background="off") as engine:
         kept = engine.persona("main").collection("foxes")
         kept.add([Node(key=text, content=text) for text in ("two foxes", "a vixen", "one fox")])
@@ -142,7 +144,7 @@ def test_words_meaning_and_both(me):
         hybrid = kept.search("fox")
         assert keys(hybrid) == ["one fox", "two foxes", "a vixen"]
         assert [round(hit.score, 3) for hit in hybrid] == [1.0, 0.88, 0.594]
-        assert [round(hit.cosine, 3) for hit in hybrid] == [1.0, 0.8, 0.99]
+        assert [round(hit.cosine or 0, 3) for hit in hybrid] == [1.0, 0.8, 0.99]
         assert hybrid[2].text is None and hybrid[0].text == hybrid[1].text
         assert keys(kept.search("fox", alpha=1.0)) == ["one fox", "a vixen", "two foxes"]
         assert keys(kept.search("fox", text_limit=1, dense_limit=1)) == ["one fox", "two foxes"]
@@ -198,7 +200,8 @@ def test_vectors_may_be_the_callers(engine, me):
     assert keys(kept.search("horizontal", vector=[0, 1], alpha=0.2)) == ["x", "y"]
     assert [list(node.vector) for node in kept.get(vectors=True)] == [[1, 0], [0, 1]]
     assert {row["model"] for row in rows(engine, "vectors")} == {"given:mine@2"}
-    for refused in ([1.0], [1.0, float("nan")], ["a", "b"], []):
+    refusals: list[Any] = [[1.0], [1.0, float("nan")], ["a", "b"], []]
+    for refused in refusals:
         with pytest.raises((InvalidInput, ConfigurationError)):
             kept.add([Node(key="z", content="x", vector=refused)])
     with pytest.raises(InvalidInput):
@@ -341,7 +344,7 @@ def test_adding_and_deleting_at_the_same_time_count_right(make_engine, at_once):
     engine = make_engine()
     kept = engine.persona("main").collection("animals")
     kept.add([Node(key=str(key), content=f"text {key}") for key in range(8)])
-    calls = [(kept, "delete", [str(key), str(key + 1)]) for key in range(0, 8, 2)]
+    calls: list[Any] = [(kept, "delete", [str(key), str(key + 1)]) for key in range(0, 8, 2)]
     calls += [(kept, "add", [Node(key=f"new {key}", content="new")]) for key in range(4)]
     assert not [result for result in at_once(calls) if isinstance(result, Exception)]
     assert kept.count() == 4 == engine.persona("main").knowledge.list()[0].chunks

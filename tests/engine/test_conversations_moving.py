@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import select, update
 
 from memoranda import MemoryEngine
+from memoranda.errors import ModelRefused
 from memoranda.messages import Message
 from memoranda.testing import ScriptedModel
 from memoranda.testing.twin import unwrap
@@ -141,6 +142,22 @@ def test_what_was_extracted_there_is_what_is_not_extracted_again(twin, tmp_path)
             assert there.record().pending == 0, "it was pending here, and extracted there"
         there.pending([1, 2, 3, 4, 5, 6])
         assert [message.text for message in there.messages() if message.pending] == ["one", "there 3", "there 4"]
+
+
+def test_what_was_tried_in_vain_there_is_still_to_be_extracted_here(twin, tmp_path):
+    def store(name, *answers):
+        url, model = f"sqlite:///{tmp_path / name}", ScriptedModel(list(answers))
+        return twin(MemoryEngine(url, embedder="hash/words", model=model, background="external"))
+
+    with store("here.db", ModelRefused("declined")) as engine, store("there.db") as other:
+        chat, there = (one.persona("main").conversation("thread-1") for one in (engine, other))
+        chat.append(["one", "two"])
+        other.import_from(exported(engine))
+        for one in (chat, there):
+            assert one.pending([1, 2]).messages == 2
+        assert chat.flush().problem and chat.record().pending == 2
+        other.import_from(exported(engine))
+        assert there.record().pending == 2
 
 
 def test_a_review_of_a_file_counts_up_to_what_only_this_store_has(twin, tmp_path):

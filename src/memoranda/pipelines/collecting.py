@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from sqlalchemy import Connection
 
 from memoranda.conditions import AllOf, AnyOf, Compare, Condition, Not
+from memoranda.db.queries import node_search
 from memoranda.db.queries import nodes as queries
-from memoranda.db.queries.nodes import NodeQuestion, Scores, Which
+from memoranda.db.queries.node_search import NodeQuestion, Scores
+from memoranda.db.queries.nodes import Which
 from memoranda.db.queries.vectors import GIVEN
 from memoranda.db.schema import Tables
 from memoranda.documents.drafts import check_source
@@ -255,15 +257,15 @@ def _found(
     current: str | None,
 ) -> list[NodeHit]:
     """Propose, rank and fetch, all in one turn of a database thread."""
-    document, dense, text = queries.propose(conn, tables, scope, name, question, current)
+    document, dense, text = node_search.propose(conn, tables, scope, name, question, current)
     if document is None:
         return []
     scores = fused(dense, text, ranking.alpha) if dense is not None and text is not None else _alone(dense, text)
     best = sorted(scores, key=lambda place: (-round(scores[place], 6), place))[: ranking.pool]
     if ranking.balance is not None and ranking.vector is not None:
-        best = _apart(best, queries.vectors_at(conn, tables, scope, document, best, ranking.model), ranking)
+        best = _apart(best, node_search.vectors_at(conn, tables, scope, document, best, ranking.model), ranking)
     shown = best[: ranking.limit]
-    nodes = queries.at(conn, tables, scope, document, shown)
+    nodes = node_search.at(conn, tables, scope, document, shown)
     return [
         NodeHit(
             node=nodes[place],

@@ -77,7 +77,10 @@ def transcript(said: Sequence[Said], nonce: str, *, characters: int) -> str:
 
 def known(memories: Sequence[Memory], nonce: str) -> str:
     """Return memories as lines, between tags."""
-    lines = (f"- [{m.category or 'general'}, {m.day.isoformat()}] {cut(one_line(m.content), _KNOWN)}" for m in memories)
+    lines = (
+        f"- [{one_line(m.category or '') or 'general'}, {m.day.isoformat()}] {cut(one_line(m.content), _KNOWN)}"
+        for m in memories
+    )
     return fence("known", "\n".join(lines) or "(nothing)", nonce=nonce)
 
 

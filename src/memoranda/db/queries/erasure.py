@@ -266,9 +266,9 @@ def _of_held(tables: Tables, table: Table, held: Held) -> Iterator[ColumnElement
         for chunk in _chunks(held.others[table]):
             yield tuple_(*_name_of(table)).in_(chunk)
     elif "conversation_id" in table.c and tables.conversations in held.others:
-        ids: list[UUID] = [row[0] for row in held.others[tables.conversations]]
-        for chunk in _chunks(ids):
-            yield tables.dialect.ids_in(table.c.conversation_id, chunk)
+        conversations: list[UUID] = [row[0] for row in held.others[tables.conversations]]
+        for ids in _chunks(conversations):
+            yield tables.dialect.ids_in(table.c.conversation_id, ids)
     else:
         yield true()
 

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_WORDED = 64
+_WORDED = 32
 """How many texts the words of a query may move."""
 _WORDS_ALONE = 1_000
 """How many texts are found where words are all there is."""
-_LEAST = 64
+_LEAST = 16
 _FURTHER = 4  # how many times more texts are read where a page needs more
 
 
@@ -115,9 +115,9 @@ def _counted(conn: Connection, tables: Tables, setting: Setting, op: SearchItems
     """Return the question with the statistics of the texts below the namespace, whatever their values say."""
     t = tables.store_item_texts
     seen = and_(items.own(tables, setting, t), *items.inside(t, op.namespace))
-    counts = [select(what).where(seen).scalar_subquery() for what in (func.count(), func.avg(t.c.length))]
+    counts = select(func.count().label("rows"), func.avg(t.c.length).label("average")).where(seen).subquery("counts")
     times = tables.dialect.frequencies(tables.corpora[KIND], _cells(setting, op), question.terms)
-    *frequencies, rows, average = conn.execute(times.add_columns(*counts)).one()
+    *frequencies, rows, average = conn.execute(times.add_columns(counts.c.rows, counts.c.average)).one()
     return Query(
         text=question.text,
         terms=question.terms,

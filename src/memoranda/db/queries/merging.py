@@ -29,6 +29,8 @@ class Arrived:
     """The ids of the conversations that were not here before: everything in them stands where it stood."""
     places: dict[Any, dict[int, int]] = field(default_factory=dict)
     """Of the others, by id: the places here of the messages of the file, by their places there."""
+    waiting: dict[Any, set[int]] = field(default_factory=dict)
+    """Of these again: the places here of the messages that are still to be extracted in the file, too."""
 
 
 def insert_conversations(conn: Connection, tables: Tables, rows: Sequence[_Values], arrived: Arrived) -> int:
@@ -68,6 +70,8 @@ def insert_messages(conn: Connection, tables: Tables, rows: Sequence[_Values], a
     for place, row in zip(before, rows, strict=True):
         if row["conversation_id"] not in arrived.new:
             arrived.places.setdefault(row["conversation_id"], {})[place] = row["position"]
+            if row["pending_at"] is not None:
+                arrived.waiting.setdefault(row["conversation_id"], set()).add(row["position"])
     return tables.inserts.add(conn, m, [row for fresh in arriving.values() for row in fresh])
 
 
@@ -118,9 +122,12 @@ def insert_extractions(conn: Connection, tables: Tables, rows: Sequence[_Values]
         for other in made[1:]:  # what it gave is counted once
             other.update(proposed=0, written=0)
         stored += bool(tables.inserts.add(conn, tables.extractions, made, skip_conflicts=True))
-        for first, last in runs if row["kind"] == "flush" and row["conversation_id"] not in arrived.new else ():
-            waiting = (*said, m.c.position.between(first, last), m.c.pending_at.is_not(None))
-            conn.execute(update(m).where(*waiting).values(pending_at=None))
+        if row["kind"] == "flush" and row["conversation_id"] not in arrived.new:
+            # A span of what is pending all the same was tried in vain.
+            in_vain = arrived.waiting.get(row["conversation_id"], set())
+            for first, last in _runs({place for run in runs for place in range(run[0], run[1] + 1)} - in_vain):
+                read = (*said, m.c.position.between(first, last), m.c.pending_at.is_not(None))
+                conn.execute(update(m).where(*read).values(pending_at=None))
     return stored
 
 

@@ -5,27 +5,21 @@ another id, so that no vector of its old text can reach it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    FromClause,
-    Select,
     and_,
-    case,
     delete,
     func,
-    literal,
     select,
-    union_all,
     update,
 )
 
 from memoranda.conditions import Condition
-from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.queries import jobs
 from memoranda.db.queries.knowledge import COLLECTION, KIND, remove, require_kind, take_turns
 from memoranda.db.queries.vectors import vector_row
@@ -34,8 +28,7 @@ from memoranda.drafts import Owner, Setting, cells
 from memoranda.errors import ConfigurationError
 from memoranda.ids import new_id
 from memoranda.nodes import Node, NodeDraft
-from memoranda.ranking.fusion import ts_rank_any
-from memoranda.scope import Scope, author_cell
+from memoranda.scope import Scope
 from memoranda.text import join_terms
 
 if TYPE_CHECKING:
@@ -45,8 +38,6 @@ if TYPE_CHECKING:
     Vector: TypeAlias = NDArray[np.float32]
 
 _STAMP = "vectors"  # in the metadata of a collection whose vectors are the caller's: what they are stamped with
-_USUAL_LENGTH = 100.0  # terms: what BM25 would make of a length plays no part in these scores
-_EQUALS = 4  # so many more are looked at, for a database cuts among equals as they come
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,40 +48,10 @@ class Which:
     where: Condition | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeQuestion:
-    """What is looked for among the nodes of a collection."""
-
-    terms: tuple[str, ...] | None = field(repr=False)
-    """The words; None where they do not count."""
-    vector: "Vector | None" = field(repr=False)
-    """The meaning; None where it does not count."""
-    model: str | None
-    """What the vector is stamped with."""
-    text_limit: int
-    """How many are proposed by words."""
-    dense_limit: int
-    """How many are proposed by meaning."""
-    which: Which
-
-
-Scores: TypeAlias = Mapping[int, float]
-"""Nodes by their places in the collection, with their scores: the best first, equal ones as they were added."""
-
-
-class Proposed(NamedTuple):
-    """What might answer."""
-
-    document: UUID | None
-    """The collection; None where there is none."""
-    dense: Scores | None
-    """What is nearest in meaning, by its cosine; None where meaning does not count."""
-    text: Scores | None
-    """What says most of the words, by `ts_rank`; None where words do not count."""
-
-
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class Standing:
+    """A collection as it is stored: its id, how many nodes it has, whose vectors these are, and the last place."""
+
     id: UUID
     nodes: int
     stamp: str | None
@@ -135,9 +96,9 @@ def add(
     """
     take_turns(conn, tables, setting.scope, name)
     own = None if stamp == current else stamp
-    old = _standing(conn, tables, setting.scope, name, placing=True)
+    old = standing(conn, tables, setting.scope, name, placing=True)
     if old is not None and old.nodes and old.stamp != own:
-        raise _other_vectors(name, old.stamp, own)
+        raise other_vectors(name, old.stamp, own)
     owner = Owner(setting.scope.tenant, setting.scope.persona, setting.scope.author, "private", "")
     keys = [draft.node.key for draft in drafts]
     before = _replaced(conn, tables, setting.scope, old.id, keys) if old is not None else {}
@@ -185,11 +146,13 @@ def add(
 def discard(conn: Connection, tables: Tables, setting: Setting, name: str, which: Which) -> int:
     """Delete nodes with their vectors, and return how many there were."""
     take_turns(conn, tables, setting.scope, name)
-    old = _standing(conn, tables, setting.scope, name)
+    old = standing(conn, tables, setting.scope, name)
     if old is None:
         return 0
     c, d = tables.knowledge_chunks, tables.knowledge_documents
-    rows = select(c.c.id, func.length(c.c.content).label("size")).where(_chosen(tables, setting.scope, old.id, which))
+    rows = select(c.c.id, func.length(c.c.content).label("size")).where(
+        chosen_nodes(tables, setting.scope, old.id, which)
+    )
     found = conn.execute(rows).all()
     if found:
         _delete(conn, tables, setting.scope, [row.id for row in found])
@@ -208,10 +171,10 @@ def discard(conn: Connection, tables: Tables, setting: Setting, name: str, which
 def clear(conn: Connection, tables: Tables, setting: Setting, name: str) -> int:
     """Delete a collection with all its nodes, and return how many there were."""
     take_turns(conn, tables, setting.scope, name)
-    return remove(conn, tables, setting, name) if _standing(conn, tables, setting.scope, name) else 0
+    return remove(conn, tables, setting, name) if standing(conn, tables, setting.scope, name) else 0
 
 
-def _standing(conn: Connection, tables: Tables, scope: Scope, name: str, *, placing: bool = False) -> _Standing | None:
+def standing(conn: Connection, tables: Tables, scope: Scope, name: str, *, placing: bool = False) -> Standing | None:
     """Return the collection of a name, with the last place in it where nodes are to be placed."""
     d, c = tables.knowledge_documents, tables.knowledge_chunks
     columns: list[ColumnElement[Any]] = [d.c.id, d.c.media_type, d.c.chunks, d.c.metadata]
@@ -227,10 +190,11 @@ def _standing(conn: Connection, tables: Tables, scope: Scope, name: str, *, plac
         return None
     require_kind(row.media_type, name, collection=True)
     last = row.last if placing else None
-    return _Standing(row.id, row.chunks, row.metadata.get(_STAMP), -1 if last is None else last)
+    return Standing(row.id, row.chunks, row.metadata.get(_STAMP), -1 if last is None else last)
 
 
-def _other_vectors(name: str, stored: str | None, given: str | None) -> ConfigurationError:
+def other_vectors(name: str, stored: str | None, given: str | None) -> ConfigurationError:
+    """Return the error of vectors that cannot be compared."""
     said = [f"vectors of {stamp!r}" if stamp else "vectors that the store's embedder made" for stamp in (stored, given)]
     return ConfigurationError(
         f"The collection {name!r} has {said[0]}, {said[1]} were given, and vectors of two models cannot be compared: "
@@ -244,7 +208,7 @@ def _replaced(
     """Delete the nodes that stand under these keys, and return where they stood."""
     c = tables.knowledge_chunks
     columns = (c.c.key, c.c.id, c.c.chunk_index, func.length(c.c.content).label("size"))
-    found = conn.execute(select(*columns).where(_chosen(tables, scope, document, Which(keys=keys)))).all()
+    found = conn.execute(select(*columns).where(chosen_nodes(tables, scope, document, Which(keys=keys)))).all()
     if found:
         _delete(conn, tables, scope, [row.id for row in found])
     return {row.key: _Before(row.chunk_index, row.size) for row in found}
@@ -263,7 +227,7 @@ def _counted(
     tables: Tables,
     setting: Setting,
     name: str,
-    old: _Standing | None,
+    old: Standing | None,
     drafts: Sequence[NodeDraft],
     before: Mapping[str, _Before],
     stamp: str | None,
@@ -308,11 +272,11 @@ def get(
     with_vectors: bool,
 ) -> list[Node]:
     """Return nodes in the order in which they were added."""
-    old = _standing(conn, tables, scope, name)
+    old = standing(conn, tables, scope, name)
     if old is None:
         return []
     c = tables.knowledge_chunks
-    rows = select(c.c.id, c.c.key, c.c.content, c.c.metadata).where(_chosen(tables, scope, old.id, which))
+    rows = select(c.c.id, c.c.key, c.c.content, c.c.metadata).where(chosen_nodes(tables, scope, old.id, which))
     found = conn.execute(rows.order_by(c.c.chunk_index).limit(limit)).all()
     made = _vectors_of(conn, tables, scope, old.stamp or current, [row.id for row in found]) if with_vectors else {}
     return [
@@ -322,138 +286,11 @@ def get(
 
 def count(conn: Connection, tables: Tables, scope: Scope, name: str, which: Which) -> int:
     """Return how many nodes there are."""
-    old = _standing(conn, tables, scope, name)
+    old = standing(conn, tables, scope, name)
     if old is None:
         return 0
     c = tables.knowledge_chunks
-    return conn.scalar(select(func.count()).select_from(c).where(_chosen(tables, scope, old.id, which))) or 0
-
-
-def propose(
-    conn: Connection, tables: Tables, scope: Scope, name: str, question: NodeQuestion, current: str | None
-) -> Proposed:
-    """Return what might answer.
-
-    Raises:
-        InvalidInput: a document has this name.
-        ConfigurationError: the collection has vectors of another model than the question's.
-    """
-    old = _standing(conn, tables, scope, name)
-    dense: Scores | None = None if question.vector is None else {}
-    text: Scores | None = None if question.terms is None else {}
-    if old is None or not old.nodes:
-        return Proposed(None, dense, text)
-    corpus, chosen = tables.corpora[KIND], _chosen(tables, scope, old.id, question.which)
-    tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, old.nodes)
-    near: VectorQuestion | None = None
-    if question.vector is not None and question.model is not None:
-        own = None if question.model == current else question.model
-        if old.stamp != own:
-            raise _other_vectors(name, old.stamp, own)
-        near = VectorQuestion(
-            corpus=corpus,
-            tenant=scope.tenant,
-            persona=scope.persona,
-            model=question.model,
-            vector=question.vector,
-            rows=old.nodes,
-            approximate=question.which == Which()
-            and tables.dialect.approximate(conn, corpus, question.model, old.nodes),
-        )
-    found = _legs(conn, tables, scope, chosen, question, near)
-    if near is not None and near.approximate and len(found.dense or ()) < min(question.dense_limit, old.nodes):
-        found = _legs(conn, tables, scope, chosen, question, replace(near, approximate=False))
-    return found._replace(document=old.id)
-
-
-def _legs(
-    conn: Connection,
-    tables: Tables,
-    scope: Scope,
-    chosen: ColumnElement[bool],
-    question: NodeQuestion,
-    near: VectorQuestion | None,
-) -> Proposed:
-    """Ask both legs in one statement."""
-    dense: dict[int, float] | None = None if near is None else {}
-    text: dict[int, float] | None = None if question.terms is None else {}
-    with tables.dialect.searching(conn, near):
-        legs: dict[str, Select[Any]] = {}
-        if near is not None:
-            wanted = question.dense_limit + _EQUALS
-            legs["dense"] = tables.dialect.vector_leg(conn, tables, chosen, near, wanted)
-        if question.terms:
-            said = _text_question(tables, scope, question.terms)
-            legs["text"] = tables.dialect.text_leg(conn, chosen, said, question.text_limit + _EQUALS)
-        rows = conn.execute(_placed(tables, scope, legs)).all() if legs else []
-    for leg, score, place, terms in rows:
-        if leg == "dense" and dense is not None:
-            # A zero vector has no direction, and Postgres no number for its cosine.
-            dense[place] = score if score == score else 0.0
-        elif text is not None and question.terms:
-            text[place] = ts_rank_any(question.terms, terms)
-    return Proposed(
-        None,
-        None if dense is None else _best(dense, question.dense_limit),
-        None if text is None else _best(text, question.text_limit),
-    )
-
-
-def _text_question(tables: Tables, scope: Scope, terms: tuple[str, ...]) -> TextQuestion:
-    return TextQuestion(
-        corpus=tables.corpora[KIND],
-        cells=[author_cell(scope.tenant, scope.persona, scope.author)],
-        terms=terms,
-        weights=[1.0] * len(terms),
-        average_length=_USUAL_LENGTH,
-        match="any",
-    )
-
-
-def _best(found: Scores, limit: int) -> Scores:
-    ordered = sorted(found.items(), key=lambda item: (-round(item[1], 6), item[0]))
-    return dict(ordered[:limit])
-
-
-def _placed(tables: Tables, scope: Scope, legs: Mapping[str, Select[Any]]) -> Select[Any]:
-    """Join what the legs propose with where it stands and, of what is proposed by its words, with these."""
-    c = tables.knowledge_chunks
-    named = [(name, leg.subquery(name)) for name, leg in legs.items()]
-    parts = [select(literal(name).label("leg"), leg.c.id, leg.c.score) for name, leg in named]
-    proposed = union_all(*parts).subquery("proposed")
-    terms = case((proposed.c.leg == "text", c.c.content_terms))
-    own = and_(c.c.tenant == scope.tenant, c.c.persona == scope.persona, c.c.id == proposed.c.id)
-    columns = (proposed.c.leg, proposed.c.score, c.c.chunk_index, terms)
-    return select(*columns).select_from(proposed.join(c, own))
-
-
-def at(conn: Connection, tables: Tables, scope: Scope, document: UUID, places: Sequence[int]) -> dict[int, Node]:
-    """Return the nodes at these places of a collection."""
-    c = tables.knowledge_chunks
-    rows = conn.execute(
-        select(c.c.chunk_index, c.c.key, c.c.content, c.c.metadata).where(*_there(c, scope, document, places))
-    )
-    return {
-        row.chunk_index: Node(key=row.key, content=row.content, metadata=row.metadata)
-        for row in rows
-        if row.key is not None
-    }
-
-
-def vectors_at(
-    conn: Connection, tables: Tables, scope: Scope, document: UUID, places: Sequence[int], model: str | None
-) -> "dict[int, Vector]":
-    """Return the vectors of a model that the nodes at these places have."""
-    c, v = tables.knowledge_chunks, tables.vectors
-    of_node = and_(v.c.tenant == c.c.tenant, v.c.persona == c.c.persona, v.c.kind == KIND, v.c.owner == c.c.id)
-    found = select(c.c.chunk_index, v.c.vector).select_from(c.join(v, of_node))
-    rows = conn.execute(found.where(*_there(c, scope, document, places), v.c.model == model))
-    return {row.chunk_index: row.vector for row in rows}
-
-
-def _there(c: FromClause, scope: Scope, document: UUID, places: Sequence[int]) -> Sequence[ColumnElement[bool]]:
-    own = (c.c.tenant == scope.tenant, c.c.persona == scope.persona, c.c.document_id == document)
-    return (*own, c.c.chunk_index.in_(places))
+    return conn.scalar(select(func.count()).select_from(c).where(chosen_nodes(tables, scope, old.id, which))) or 0
 
 
 def _vectors_of(
@@ -470,7 +307,8 @@ def _plain(vector: "Vector | None") -> list[float] | None:
     return None if vector is None else [float(number) for number in vector]
 
 
-def _chosen(tables: Tables, scope: Scope, document: UUID, which: Which) -> ColumnElement[bool]:
+def chosen_nodes(tables: Tables, scope: Scope, document: UUID, which: Which) -> ColumnElement[bool]:
+    """Return the condition for nodes of a collection."""
     c = tables.knowledge_chunks
     conditions = [c.c.tenant == scope.tenant, c.c.persona == scope.persona, c.c.document_id == document]
     if which.keys is not None:
