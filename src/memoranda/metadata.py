@@ -71,7 +71,7 @@ def encode(value: object, place: str = "metadata", depth: int = 0) -> Any:
         if not math.isfinite(value):
             raise InvalidInput(f"{place} is not a finite number", field="metadata")
         # Postgres' jsonb writes 1e+16 as a whole number and drops the sign of -0.0.
-        return {_TAG: "float", "value": repr(value)} if "e" in repr(value) or repr(value) == "-0.0" else value
+        return {_TAG: "float", "value": repr(value)} if "e+" in repr(value) or repr(value) == "-0.0" else value
     if kind is dict:
         return _encode_mapping(value, place, depth)  # type: ignore[arg-type]
     if kind is list:

@@ -199,7 +199,11 @@ def modules():
 def test_every_name_of_an_operation_is_that_of_a_pipeline():
     members = [value for module in modules() for value in vars(module).values()]
     members += [value for cls in set(filter(inspect.isclass, members)) for value in vars(cls).values()]
-    pipelines = {value.__qualname__ for value in members if inspect.isgeneratorfunction(value)}
+    pipelines = {
+        f"{value.__module__.rpartition('.')[2]}.{value.__qualname__}"
+        for value in members
+        if inspect.isgeneratorfunction(value)
+    }
     assert telemetry._OPERATIONS.keys() <= pipelines
 
 

@@ -258,8 +258,10 @@ class Dialect(Protocol):
         """Return the cosine of each row, None for a row without a vector."""
         ...
 
-    def frequencies(self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
-        """Return a statement for one row: for each term, how many rows of the cells hold it."""
+    def frequencies(
+        self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str], most: int | None = None
+    ) -> Select[Any]:
+        """Return a statement for one row: for each term, how many rows of the cells hold it, counted up to `most`."""
         ...
 
     def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:

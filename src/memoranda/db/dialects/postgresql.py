@@ -338,15 +338,16 @@ class PostgresqlDialect:
         """Compare one by one in a small scope; walk the index in a large one that has it."""
         m, v = question.corpus.table, tables.vectors
         distance = self._distance(v, question, indexed=question.approximate)
-        # `+ 0` keeps the planner from an approximate index where an exact answer is cheap.
-        order = distance if question.approximate else distance + literal_column("0")
-        return (
-            select(m.c.id, (1 - distance).label("score"))
+        compared = (
+            select(m.c.id, distance.label("distance"))
             .select_from(m.join(v, and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)))
             .where(visible, v.c.kind == literal_column(f"'{question.corpus.kind}'"), v.c.model == question.model)
-            .order_by(order)
-            .limit(limit)
         )
+        # The offset keeps the planner from an approximate index where an exact answer is cheap, and the vectors out of
+        # the sort, where each would be unpacked a second time.
+        near = (compared.order_by(distance).limit(limit) if question.approximate else compared.offset(0)).subquery()
+        score = (1 - near.c.distance).label("score")
+        return select(near.c.id, score).order_by(near.c.distance).limit(limit)
 
     def cosine_evidence(self, tables: "Tables", question: VectorQuestion) -> ColumnElement[Any]:
         """Compute the cosine in the statement."""
@@ -356,18 +357,14 @@ class PostgresqlDialect:
         """Pass on what the statement computed; a zero vector has no direction and is like nothing."""
         return [None if c is None else float(c) if c == c else 0.0 for c in evidence]
 
-    def frequencies(self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
+    def frequencies(
+        self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str], most: int | None = None
+    ) -> Select[Any]:
         """Count by the index, one look a term."""
         m = corpus.table
-        return select(
-            *(
-                select(func.count())
-                .select_from(m)
-                .where(m.c.search.bool_op("@@")(_tsquery(f"({' | '.join(cells)}) & {term}")))
-                .scalar_subquery()
-                for term in terms
-            )
-        )
+        said = (m.c.search.bool_op("@@")(_tsquery(f"({' | '.join(cells)}) & {term}")) for term in terms)
+        found = (select(literal_column("1")).select_from(m).where(says).limit(most).subquery() for says in said)
+        return select(*(select(func.count()).select_from(rows).scalar_subquery() for rows in found))
 
     def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
         """Send one array."""

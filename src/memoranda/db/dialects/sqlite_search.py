@@ -152,12 +152,14 @@ class SqliteSearch:
         scores = iter((unit(np.stack(known)) @ unit(question.vector)).tolist() if known else [])
         return [None if vector is None else next(scores) for vector in evidence]
 
-    def frequencies(self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str]) -> Select[Any]:
+    def frequencies(
+        self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str], most: int | None = None
+    ) -> Select[Any]:
         """Count by the index, one look a term."""
         fts = table(corpus.fts)
-        return select(
-            *(select(func.count()).select_from(fts).where(_says(fts, cells, term)).scalar_subquery() for term in terms)
-        )
+        said = (_says(fts, cells, term) for term in terms)
+        found = (select(literal_column("1")).select_from(fts).where(says).limit(most).subquery() for says in said)
+        return select(*(select(func.count()).select_from(rows).scalar_subquery() for rows in found))
 
     def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
         """Send one JSON array."""

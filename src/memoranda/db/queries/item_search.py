@@ -44,6 +44,10 @@ _WORDED = 32
 """How many texts the words of a query may move."""
 _WORDS_ALONE = 1_000
 """How many texts are found where words are all there is."""
+_COMMON = 2_000
+"""Texts that say a word, from which on nobody counts: it is as good as in every second text."""
+_RARE, _FEW = 0.1, 200
+"""The share of the texts, or their number, up to which a word proposes texts; a more common one only moves them."""
 _LEAST = 16
 _FURTHER = 4  # how many times more texts are read where a page needs more
 
@@ -116,7 +120,7 @@ def _counted(conn: Connection, tables: Tables, setting: Setting, op: SearchItems
     t = tables.store_item_texts
     seen = and_(items.own(tables, setting, t), *items.inside(t, op.namespace))
     counts = select(func.count().label("rows"), func.avg(t.c.length).label("average")).where(seen).subquery("counts")
-    times = tables.dialect.frequencies(tables.corpora[KIND], _cells(setting, op), question.terms)
+    times = tables.dialect.frequencies(tables.corpora[KIND], _cells(setting, op), question.terms, _COMMON)
     *frequencies, rows, average = conn.execute(times.add_columns(counts.c.rows, counts.c.average)).one()
     return Query(
         text=question.text,
@@ -126,7 +130,7 @@ def _counted(conn: Connection, tables: Tables, setting: Setting, op: SearchItems
         now=setting.now,
         rows=int(rows),
         average_length=float(average or 0),
-        document_frequency=tuple(map(int, frequencies)),
+        document_frequency=tuple(seen if seen < _COMMON else max(seen, rows // 2) for seen in frequencies),
         timeless=True,
     )
 
@@ -189,11 +193,13 @@ def _worded(
     vectors: VectorQuestion | None,
 ) -> list[tuple[UUID, float]]:
     """Return the items of the texts that say most of the question, with what each text is worth."""
+    counted = list(zip(query.terms, query.document_frequency, strict=True))
+    rare = [(term, seen) for term, seen in counted if seen <= max(_FEW, _RARE * query.rows)] or counted
     question = TextQuestion(
         corpus=tables.corpora[KIND],
         cells=_cells(setting, op),
-        terms=query.terms,
-        weights=[inverse_frequency(max(query.rows, seen), seen) for seen in query.document_frequency],
+        terms=[term for term, _ in rare],
+        weights=[inverse_frequency(max(query.rows, seen), seen) for _, seen in rare],
         average_length=query.average_length,
         match="any",
     )
