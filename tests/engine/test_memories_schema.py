@@ -181,7 +181,8 @@ def test_full_text_is_indexed_and_no_vector_index_stands_on_a_small_store(raw, o
     if raw.postgres:
         rows = raw.run("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'memoranda'")
         words = {r.indexname for r in rows if "USING gin (search)" in r.indexdef}
-        assert words == {f"ix_{table}_search" for table in ("memories", "knowledge_chunks", "messages")}
+        searched = ("memories", "knowledge_chunks", "messages", "store_item_texts")
+        assert words == {f"ix_{table}_search" for table in searched}
         assert not [r.indexname for r in rows if "hnsw" in r.indexdef]
     else:
         [table] = raw.run("SELECT sql FROM sqlite_master WHERE name = 'memoranda_memories_fts'")

@@ -5,6 +5,7 @@ Values are kept as they are given. What they are found by is kept without secret
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -14,13 +15,13 @@ from sqlalchemy import Connection
 from memoranda import namespaces
 from memoranda.db.queries import item_search, items
 from memoranda.db.queries.item_search import ItemQuestion
-from memoranda.db.queries.items import ItemDraft, Making, TextDraft
+from memoranda.db.queries.items import ItemDraft, Making, Name, TextDraft
 from memoranda.db.queries.vectors import GIVEN
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, compute, embed, read, wake, write
 from memoranda.embedders.cache import CachedEmbedder
-from memoranda.errors import ConfigurationError, EmbedderUnavailable, InvalidInput
+from memoranda.errors import ConfigurationError, EmbedderUnavailable, InvalidInput, StoreBusy
 from memoranda.item_operations import DeleteItem, GetItem, ItemOperation, ListNamespaces, PutItem, SearchItems
 from memoranda.pipelines import diagnosing
 from memoranda.pipelines.context import Context, opened, vectors_of
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memoranda.items")
 _OPERATIONS = (GetItem, PutItem, DeleteItem, SearchItems, ListNamespaces)
+_ATTEMPTS = 5  # at items that others delete at the same time
 _LONG = 10_000  # characters: about a millisecond of work
 
 
@@ -218,7 +220,7 @@ def _changed(
     whole = [replace(draft, texts=tuple(replace(text, vector=next(given)) for text in draft.texts)) for draft in drafts]
     gone = [name for name, op in changes.items() if isinstance(op, DeleteItem)]
     making = Making(model=stamp(context, embedder), own=embedder is None)
-    wanting = yield from write(items.change, setting, gone, whole, making)
+    wanting = yield from _done(setting, gone, whole, making)
     if not wanting:
         return
     if setting.leaves_jobs:
@@ -239,3 +241,11 @@ def _embedded(
     if embedder is not None:
         return (yield from embed(texts, "text", None, embedder)), None
     return (yield from embedded_at_once(context, texts))
+
+
+def _done(setting: Setting, gone: Sequence[Name], whole: Sequence[ItemDraft], making: Making) -> Steps[Sequence[UUID]]:
+    """Store and delete items, again where others delete the same ones at the same time."""
+    for _ in range(_ATTEMPTS):
+        with suppress(items.Withdrawn):
+            return (yield from write(items.change, setting, gone, whole, making))
+    raise StoreBusy("Somebody else writes the same items at the same time: try again.")

@@ -19,7 +19,6 @@ from memoranda.db.queries.vectors import vector_row
 from memoranda.db.queries.visibility import visible
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
-from memoranda.errors import StoreBusy
 from memoranda.ids import new_id
 from memoranda.item_operations import GetItem, ListNamespaces, SearchItems
 from memoranda.namespaces import Path
@@ -32,8 +31,11 @@ KIND: Kind = "item"
 Name: TypeAlias = tuple[str, str]
 """The namespace and the key of an item, as they are stored."""
 
-_ATTEMPTS = 5  # at keys that others take or give up at the same time
 _SWEPT = 1_000  # items swept in one transaction
+
+
+class Withdrawn(Exception):
+    """Somebody deleted an item while another one was about to be stored in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # it holds the text
@@ -182,22 +184,21 @@ def change(
 
     Returns:
         The ids of texts that still want a vector of the store's embedder.
+
+    Raises:
+        Withdrawn: what stood in the way of an insert is gone: nothing was changed, and a new transaction may try again.
     """
-    missing, ids = sorted(drafts, key=lambda draft: draft.name), dict[Name, UUID]()
-    for _ in range(_ATTEMPTS):
-        # Inserted first, in one order, and then held, in one order: so nobody waits for an insert while holding a row.
-        made = {draft.name: new_id() for draft in missing}
-        inserted = _insert(conn, tables, setting, missing, made)
-        there = _held(conn, tables, setting, [*gone, *made]) if gone or inserted < len(made) else made
-        _delete(conn, tables, setting.scope, [identifier for name, identifier in there.items() if name not in made])
-        old = [draft for draft in missing if there.get(draft.name, made[draft.name]) != made[draft.name]]
-        _replace(conn, tables, setting, old, there)
-        ids |= {name: identifier for name, identifier in there.items() if name in made}
-        # What stood in the way of an insert may be gone by now.
-        missing, gone = [draft for draft in missing if draft.name not in there], ()
-        if not missing:
-            return _store_texts(conn, tables, setting, drafts, ids, making)
-    raise StoreBusy("Somebody else writes the same items at the same time: try again.")
+    # Inserted first, in one order, and then held, in one order: so nobody waits for an insert while holding a row.
+    fresh = sorted(drafts, key=lambda draft: draft.name)
+    made = {draft.name: new_id() for draft in fresh}
+    inserted = _insert(conn, tables, setting, fresh, made)
+    there = _held(conn, tables, setting, [*gone, *made]) if gone or inserted < len(made) else made
+    if not made.keys() <= there.keys():
+        raise Withdrawn
+    _delete(conn, tables, setting.scope, [identifier for name, identifier in there.items() if name not in made])
+    old = [draft for draft in fresh if there[draft.name] != made[draft.name]]
+    _replace(conn, tables, setting, old, there)
+    return _store_texts(conn, tables, setting, drafts, there, making)
 
 
 def refresh(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUID]) -> None:
