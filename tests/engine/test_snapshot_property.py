@@ -1,6 +1,9 @@
 """Whatever happens in two hundred turns, the bytes of a frozen block change exactly where they are said to."""
 
+import json
 import random
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import pytest
@@ -18,6 +21,40 @@ EVERYTHING, NOTHING = CompactionPolicy(keep_tokens=0), '{"memories": []}'
 TURNS = 200
 
 
+ELSEWHERE = """
+import json, sys
+from dataclasses import replace
+from memoranda import MemoryEngine
+from memoranda.policies import PromptPolicy
+from memoranda.presets import STANDARD
+
+policies = replace(STANDARD, prompt=PromptPolicy(memories=5, budget=300))
+with MemoryEngine(sys.argv[1], embedder="hash/words", preset=policies) as engine:
+    for line in sys.stdin:
+        user, space, name, text = json.loads(line)
+        me = engine.persona("main", tenant="acme", user=user)
+        me = me.scoped(space=space) if space else me
+        answer = str(me.memories.write(text).id) if text else me.conversation(name).system_block()
+        print(json.dumps(answer), flush=True)
+"""
+
+
+class Elsewhere:
+    """Another process that uses the same store."""
+
+    def __init__(self, url):
+        command = [sys.executable, "-c", ELSEWHERE, url]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, user, space, name=None, text=None):
+        self.process.stdin.write(json.dumps([user, space, name, text]) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.communicate(timeout=60)
+
+
 @dataclass(frozen=True)
 class Written:
     id: object
@@ -27,9 +64,10 @@ class Written:
 
 
 class Walk:
-    """A walk by chance over one store, which two engines share, beside a model of what each block must be."""
+    """A walk by chance over one store, which two engines and a process share, beside a model of each block."""
 
-    def __init__(self, engines, clock, seed):
+    def __init__(self, engines, clock, seed, elsewhere=None):
+        self.elsewhere = elsewhere
         self.engines, self.clock, self.chance = engines, clock, random.Random(seed)
         self.blocks: dict[tuple[str, str, str | None], str] = {}
         self.memories: list[Written] = []
@@ -57,6 +95,10 @@ class Walk:
         project = self.chance.choice([None, *(p for p in PROJECTS if (p, user) in self.members)])
         self.count += 1
         text = f"Event {self.count} is {{odd}}."
+        if self.elsewhere and not project and self.chance.random() < 0.3:
+            identifier = self.elsewhere.ask(user, None, text=text)
+            self.memories.append(Written(identifier, f"Event {self.count} is", user, None))
+            return set()
         shared = {"project": project, "audience": "project"} if project else {}
         written = self.me(user, self.chance.choice([None, None, "garden"])).memories.write(
             text, importance=self.chance.randint(1, 10), **shared
@@ -170,7 +212,10 @@ class Walk:
             self.changes += 1
         assert self.stored() == self.blocks
         key = (self.chance.choice(USERS), self.chance.choice(NAMES), self.chance.choice([None, None, "garden"]))
-        block = self.me(key[0], key[2]).conversation(key[1]).system_block()
+        if self.elsewhere and self.chance.random() < 0.5:
+            block = self.elsewhere.ask(key[0], key[2], key[1])
+        else:
+            block = self.me(key[0], key[2]).conversation(key[1]).system_block()
         assert block not in self.blocks.values() or key in self.blocks or not block, "an ended block came back"
         assert block == self.blocks.setdefault(key, block)
         assert block.count("\n- [") <= 5 and "{" not in block
@@ -178,14 +223,18 @@ class Walk:
 
 @pytest.mark.behaviour("P04", "P05", "P07", "P09")
 def test_the_bytes_change_exactly_where_they_are_said_to(make_engine, backend, frozen_clock):
-    engines = [make_engine(clock=frozen_clock, preset=POLICIES)]
+    engines, elsewhere = [make_engine(clock=frozen_clock, preset=POLICIES)], None
     if backend.name != "sqlite-memory":
         broken = BrokenEmbedder(name="hash/words", dimensions=512)
         engines.append(make_engine(clock=frozen_clock, preset=POLICIES, embedder=broken))
-    walk = Walk(engines, frozen_clock, seed=20261130)
+        elsewhere = Elsewhere(backend.url)
+    walk = Walk(engines, frozen_clock, seed=20261130, elsewhere=elsewhere)
     usual = [walk.write] * 6 + [walk.correct, walk.correct, walk.talk, walk.wait, walk.fail]
     ending = [walk.compact, walk.clear, walk.erase, walk.change_member]
     for turn in range(TURNS):
         action = walk.erase_user if turn % 60 == 59 else walk.chance.choice(usual + ending)
         walk.turn(action)
+    if elsewhere:
+        elsewhere.close()
+        assert elsewhere.process.returncode == 0
     assert walk.changes >= 30 and len(walk.blocks) >= 4

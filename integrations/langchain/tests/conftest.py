@@ -1,8 +1,9 @@
-"""What the tests of the LangChain adapters share: each runs on every database, in one of the two modes."""
+"""What the tests of the LangChain adapters share: each runs on both databases, in one of the two modes."""
 
 import asyncio
 import json
 import re
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -13,12 +14,18 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
 from memoranda.testing import ScriptedModel
+from memoranda.testing.matrix import one_sqlite
 
 
 def pytest_configure(config):
     """Register the markers of suites that come with `langchain_tests` and are not run here."""
     for name in ("benchmark", "vcr"):
         config.addinivalue_line("markers", f"{name}: of langchain_tests")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Run each test on Postgres and on one of the two SQLite databases."""
+    one_sqlite(config, items, Path(__file__).parent)
 
 
 class ScriptedChat(BaseChatModel):

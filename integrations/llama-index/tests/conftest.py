@@ -1,8 +1,9 @@
-"""What the tests of the LlamaIndex adapters share: each runs on every database, in one of the two modes."""
+"""What the tests of the LlamaIndex adapters share: each runs on both databases, in one of the two modes."""
 
 import asyncio
 import json
 import re
+from pathlib import Path
 from zlib import crc32
 
 import pytest
@@ -13,6 +14,12 @@ from llama_index.core.llms.llm import ToolSelection
 from pydantic import PrivateAttr
 
 from memoranda.testing import ScriptedModel
+from memoranda.testing.matrix import one_sqlite
+
+
+def pytest_collection_modifyitems(config, items):
+    """Run each test on Postgres and on one of the two SQLite databases."""
+    one_sqlite(config, items, Path(__file__).parent)
 
 
 @pytest.fixture
