@@ -229,6 +229,7 @@ def people(me, count, first):
     [("hash/words", 0), ("hash/words", 100), ("none", 100)],  # a number of two digits is no term to look for
     ids=["vectors", "both", "words"],
 )
+@pytest.mark.in_turn
 def test_rewriting_everything_leaves_the_ranking_of_then(make_engine, frozen_clock, embedder, first):
     me = make_engine(clock=frozen_clock, embedder=embedder).persona("main")
     rows = people(me, 120, first)

@@ -63,6 +63,7 @@ def test_a_calibration_says_where_answers_and_noise_part(make_engine, facts, emb
     assert str(found).endswith("not applied")
 
 
+@pytest.mark.in_turn
 def test_a_calibration_gives_the_same_every_time_and_changes_nothing(engine, facts):
     me = engine.persona("main")
     me.memories.write_many(facts)
@@ -98,6 +99,7 @@ def answered(me, question):
     return not me.recall(question).abstained
 
 
+@pytest.mark.in_turn
 def test_an_applied_floor_holds_where_the_policy_leaves_it_open(make_engine, backend, facts):
     engine = make_engine()
     me = engine.persona("main")
@@ -121,6 +123,7 @@ def test_an_applied_floor_holds_where_the_policy_leaves_it_open(make_engine, bac
         assert not answered(make_engine().persona("main"), weak)
 
 
+@pytest.mark.in_turn
 def test_a_second_calibration_takes_the_place_of_the_first(make_engine, backend, facts):
     engine = make_engine()
     engine.persona("main").memories.write_many(facts)

@@ -682,6 +682,7 @@ def test_a_damaged_file_stores_nothing(engine, somewhere):
     ],
     ids=lambda value: value if isinstance(value, str) else ",".join(value),
 )
+@pytest.mark.in_turn
 def test_a_row_that_the_tables_do_not_take_is_named_by_its_line(engine, somewhere, backend, table, values):
     if "short_id" in values and not backend.is_postgres:
         pytest.skip("not applicable: SQLite counts no characters")

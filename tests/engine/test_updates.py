@@ -67,6 +67,7 @@ def slack(cases):
 
 # Hashed words see that two facts say the same only by the words they share, and a few of these share hardly any.
 @pytest.mark.parametrize(("embedder", "least", "steady"), [("hash/words", 0.75, 0.95), ("wordllama", 0.95, 0.98)])
+@pytest.mark.in_turn
 def test_the_newer_fact_answers_because_it_says_the_same_and_is_newer(
     make_engine, cases, slack, embedder, least, steady
 ):

@@ -109,6 +109,11 @@ def _tsquery(expression: str) -> ColumnElement[Any]:
     return cast(bindparam(None, expression, type_=String), _TsQuery)
 
 
+def _is_any(column: ColumnElement[Any], array: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return `column = ANY (array)`; negated, SQLAlchemy 2.0 makes `!=` of an equality, which is no negation here."""
+    return column.bool_op("=")(func.any(array))
+
+
 class PostgresqlDialect:
     """See `Dialect`."""
 
@@ -368,11 +373,11 @@ class PostgresqlDialect:
 
     def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
         """Send one array."""
-        return column == func.any(cast(literal(list(ids), ARRAY(PG_UUID)), ARRAY(PG_UUID)))
+        return _is_any(column, cast(literal(list(ids), ARRAY(PG_UUID)), ARRAY(PG_UUID)))
 
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Send one array."""
-        return column == func.any(cast(literal(list(texts), ARRAY(String)), ARRAY(String)))
+        return _is_any(column, cast(literal(list(texts), ARRAY(String)), ARRAY(String)))
 
     def json_condition(self, column: ColumnElement[Any], condition: "Condition") -> ColumnElement[bool]:
         """Compare jsonb with jsonb."""
