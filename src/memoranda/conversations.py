@@ -48,13 +48,15 @@ class Conversation:
     def append(self, messages: Said | Iterable[Said], *, new_ids: bool = False) -> list[Message]:
         """Add messages at the end, in order, and return them as they are stored; what is there already stays one.
 
-        A message with an `id` is the same as the one appended under it before. Messages without one are compared with
-        the end of the conversation: where a batch begins with what the conversation ends with, only the rest is new.
+        A message with an `id` is the one appended under it before, and says from now on what it says here: this is a
+        transcript of what stands, not of how it came about. Its place, and what was extracted or summed up of it, stay
+        as they are; a form that was replaced does not come back. Messages without an id are compared with the end of
+        the conversation: where a batch begins with what the conversation ends with, only the rest is new.
 
         Args:
             messages: One message or several.
-            new_ids: Whether who says all again may have given it other ids: a batch of which no id is known is then
-                compared with the end of the conversation, by what user and assistant said. A single message is new.
+            new_ids: Whether who says all again may have given it other ids: what has an unknown one is then compared
+                with the end of the conversation, by what user and assistant said. A single message is new.
 
         Raises:
             InvalidInput: something is no message; nothing was stored.
@@ -167,7 +169,9 @@ class Conversation:
     def clear(self) -> Cleared:
         """Remove the messages, the summary, the frozen block and the count of turns, in one transaction.
 
-        Memories, the user model and knowledge stay as they are. Positions go on where they were.
+        Memories, the user model and knowledge stay as they are. Positions go on where they were. Where a framework
+        keeps the messages too, as a LangGraph checkpointer does, delete its thread as well: what it gives again is
+        added again.
         """
         return self._runner.run(conversing.clear(self._context, self._name))
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -128,16 +130,57 @@ def test_a_preset_that_wants_an_author_shows_nothing_to_nobody(engine):
 # -- each once
 
 
-def test_a_message_with_an_id_is_stored_once_and_stays_as_it_was(me):
+def test_a_message_with_an_id_is_stored_once_and_says_what_was_last_said_under_it(me):
     chat = me.conversation("thread-1")
     chat.append([Message(role="user", content=f"line {n}", id=f"m{n}") for n in range(3)])
     again = chat.append(
         [Message(role="user", content="line 1, changed", id="m1"), Message(role="user", content="line 3", id="m3")]
     )
-    assert texts(again) == ["line 1", "line 3"] and [message.position for message in again] == [2, 4]
+    assert texts(again) == ["line 1, changed", "line 3"] and [message.position for message in again] == [2, 4]
     both = chat.append([Message(role="user", content=text, id="m4") for text in ("line 4", "line four")])
-    assert texts(both) == ["line 4", "line 4"]
-    assert texts(chat.messages()) == [f"line {n}" for n in range(5)]
+    assert texts(both) == ["line four", "line four"]
+    assert texts(chat.messages()) == ["line 0", "line 1, changed", "line 2", "line 3", "line four"]
+
+
+def test_a_message_that_is_rewritten_keeps_its_place_and_nothing_of_what_it_said(make_engine):
+    engine = make_engine(background="external")
+    me = engine.persona("main")
+    chat = me.conversation("thread-1")
+    mail = Message(role="user", content="My mail is ana@example.org.", id="m1", codec="x", payload={"raw": "ana@"})
+    call = ToolCall(id="c", name="send", arguments={"to": "ana@example.org"})
+    first = chat.append([mail, Message(role="assistant", id="m2", tool_calls=(call,)), "Done?"])
+    chat.pending([1])
+    redacted = replace(mail, content="My mail is [REDACTED].", payload={"raw": "[REDACTED]"})
+    edited = Message(role="assistant", id="m2", tool_calls=(replace(call, arguments={"to": "nobody"}),))
+    again = chat.append([redacted, edited])
+    stands = chat.messages()
+    assert again == stands[:2] and [message.position for message in stands] == [1, 2, 3]
+    assert stands[0].pending and stands[0].created_at == first[0].created_at and stands[0].tokens
+    assert stands[0].payload == {"raw": "[REDACTED]"} and stands[1].tool_calls[0].arguments == {"to": "nobody"}
+    assert "ana@" not in repr(stands) and not me.conversations.search("ana example")
+    assert me.conversations.search("REDACTED")
+    before = chat.append([mail, edited])
+    assert before == stands[:2], "a form that was replaced does not come back"
+
+
+def test_what_was_extracted_from_is_not_extracted_from_again_when_it_is_rewritten(make_engine):
+    model = ScriptedModel(["[]"] * 2)
+    engine = make_engine(model=model, background="external")
+    chat = engine.persona("main").conversation("thread-1")
+    chat.append([{"role": "user", "content": text, "id": id} for id, text in enumerate_ids("moved to Ghent", "hi")])
+    chat.pending([1])
+    assert chat.flush().messages == 1
+    chat.append({"role": "user", "content": "moved to Bruges", "id": "1"})
+    assert chat.out_of_sight([]).messages == 1 and texts(chat.messages()) == ["moved to Bruges", "hi"]
+
+
+def test_threads_that_rewrite_one_message_leave_one_of_their_forms(me):
+    chat = unwrap(me).conversation("thread-1")
+    chat.append({"role": "user", "content": "form 0", "id": "m"})
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: chat.append({"role": "user", "content": f"form {n}", "id": "m"}), range(1, 5)))
+    [left] = chat.messages()
+    assert chat.append({"role": "user", "content": "form 0", "id": "m"}) == [left] and left.content != "form 0"
 
 
 def test_a_batch_that_begins_with_the_end_adds_only_the_rest(me):
@@ -232,7 +275,7 @@ def test_an_old_message_in_a_batch_is_the_one_that_is_stored(me):
     chat.append([{"role": "user", "content": f"number {n}", "id": f"m{n}"} for n in range(600)])
     again = [
         {"role": "system", "content": "Be brief.", "id": "s"},
-        *({"role": "user", "id": f"m{n}"} for n in range(599)),
+        *({"role": "user", "content": f"number {n}", "id": f"m{n}"} for n in range(599)),
     ]
     appended = chat.append([*again, {"role": "user", "content": "new", "id": "new"}])
     assert [message.position for message in appended] == [*range(1, 601), 602]
@@ -438,7 +481,38 @@ def test_calls_of_tools_may_be_left_out_when_it_is_said_again(me):
     assert [message.position for message in whole] == [1, 4, 4, 4, 5, 6]
 
 
-def test_a_known_id_in_a_batch_says_that_ids_are_kept(me):
+def test_some_ids_may_be_known_and_others_new_when_it_is_said_again(me):
+    chat = me.conversation("thread-1")
+    said = []
+    for turn in range(3):
+        said.append({"role": "user", "content": f"u{turn}", "id": f"h{turn}"})
+        for one in (said, [*said, {"role": "assistant", "content": "So. ", "id": new_id().hex}]):
+            chat.append(
+                [one_ if one_["role"] == "user" else {**one_, "id": new_id().hex} for one_ in one], new_ids=True
+            )
+        said.append({"role": "assistant", "content": "So."})
+    assert texts(chat.messages()) == ["u0", "So. ", "u1", "So. ", "u2", "So. "]
+    said[0] = {**said[0], "content": "U0"}
+    chat.append(said, new_ids=True)
+    assert [message.position for message in chat.messages()] == [1, 2, 3, 4, 5, 6], "it stands where it stood"
+
+
+def test_what_was_redacted_meanwhile_is_known_when_it_is_said_again(me):
+    chat = me.conversation("thread-1")
+    first = chat.append(_anew("My mail is ana@example.org.", "Noted."), new_ids=True)
+    chat.append(replace(first[0], content="My mail is [REDACTED]."))
+    again = chat.append(_anew("My mail is ana@example.org.", "Noted.", "And now?"), new_ids=True)
+    assert [message.position for message in again] == [1, 2, 3] and again[0].content == "My mail is [REDACTED]."
+
+
+def test_a_known_id_is_no_other_message_that_says_the_same(me):
+    chat = me.conversation("thread-1")
+    first = chat.append(_anew("Yes.", "No.", "Yes.", "Go."), new_ids=True)
+    again = chat.append([first[0], *_anew("Yes.", "Go.")[1:]], new_ids=True)
+    assert [message.position for message in again] == [1, 5]
+
+
+def test_words_after_a_known_id_are_new_where_they_do_not_end_the_conversation(me):
     chat = me.conversation("thread-1")
     stored = chat.append(_anew("Yes.", "No."), new_ids=True)
     more = chat.append([stored[1], *_anew("Yes.", "No.")], new_ids=True)

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -47,9 +48,11 @@ class Elsewhere:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, user, space, name=None, text=None):
-        self.process.stdin.write(json.dumps([user, space, name, text]) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        asked: Any = self.process.stdin
+        answered: Any = self.process.stdout
+        asked.write(json.dumps([user, space, name, text]) + "\n")
+        asked.flush()
+        return json.loads(answered.readline())
 
     def close(self):
         self.process.communicate(timeout=60)

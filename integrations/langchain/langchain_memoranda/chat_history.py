@@ -10,9 +10,10 @@ from uuid import uuid4
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 
-from langchain_memoranda.messages import all_from_memoranda, to_memoranda
+from langchain_memoranda.messages import all_from_memoranda, from_memoranda, to_memoranda
 from memoranda.conversations import Conversation
 from memoranda.messages import Message
+from memoranda.messages.drafts import overlap
 from memoranda.persona import Persona
 
 
@@ -20,7 +21,8 @@ class MemoryChatHistory(BaseChatMessageHistory):
     """One session's messages, lossless and in the order of the database; sync and async on one object.
 
     An instance shows what was there when it was first read, and what it has added itself: a turn that runs at the same
-    time in another instance never shifts what this one reads. Make a new instance to see what others have added.
+    time in another instance never shifts what this one reads. Make a new instance for each turn, as in the example: it
+    sees what others have added, and two turns at the same time on one instance would share what they read.
 
     Args:
         persona: Whose conversation it is.
@@ -37,13 +39,14 @@ class MemoryChatHistory(BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """The messages; setting them replaces those that are not folded."""
+        """The messages; setting them replaces those that are not folded, and folded ones at the beginning stay so."""
         return self._shown(self._conversation.messages())
 
     @messages.setter
     def messages(self, messages: Sequence[BaseMessage]) -> None:
-        stored = self._conversation.reconcile(_as_new(messages))
-        self._seen_to, self._own = _last(stored), set()
+        stored = self._conversation.messages()
+        left = self._conversation.reconcile(_unfolded(messages, stored))
+        self._seen_to, self._own = _last([*stored, *left]), set()
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Return the messages."""
@@ -79,6 +82,21 @@ class MemoryChatHistory(BaseChatMessageHistory):
 
 def _last(stored: Sequence[Message]) -> int:
     return max((message.position or 0 for message in stored), default=0)
+
+
+def _unfolded(messages: Sequence[BaseMessage], stored: Sequence[Message]) -> list[Message]:
+    """Return messages that are set, without the folded ones at their beginning; those that stand keep their ids."""
+    folded_to = max((place for place, message in enumerate(stored, 1) if message.folded), default=0)
+    before = all_from_memoranda(stored[:folded_to])
+    count = overlap(before, messages)
+    ahead = zip(messages[:count], stored[folded_to - count : folded_to], strict=True)
+    left = [*(given for given, one in ahead if not one.folded), *messages[count:]]
+    new = _as_new(left)
+    for place, one in enumerate([one for one in stored if not one.folded][: len(left)]):
+        if from_memoranda(one) != left[place]:
+            break
+        new[place] = one
+    return new
 
 
 def _as_new(messages: Sequence[BaseMessage]) -> list[Message]:

@@ -4,12 +4,9 @@ What LangChain itself would store of a message travels along as its payload, so 
 the neutral fields beside it are what another framework reads.
 """
 
-import datetime as dates
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from enum import Enum
 from typing import Any
-from uuid import UUID
 
 from langchain_core.messages import (
     AIMessage,
@@ -24,13 +21,18 @@ from langchain_core.messages import (
 )
 from langchain_core.messages import ToolCall as LangChainToolCall
 
+from memoranda import metadata
+from memoranda.errors import InvalidInput
 from memoranda.messages import Message, Role, ToolCall
 
 CODEC = "langchain"
 """The name under which payloads of this form are stored."""
 
 _ROLES: Mapping[str, Role] = {"system": "system", "developer": "system", "assistant": "assistant", "ai": "assistant"}
-_PLAIN = (str, int, float, bool, bytes, Decimal, UUID, dates.date, dates.time, dates.timedelta, type(None))
+_DEPTH = 90
+"""How deep a value is kept as it is; the engine takes a hundred levels, the message's own among them."""
+_BITS = 10_000
+"""How long a whole number is kept as one; beyond about 14,000 Python reads none back from text."""
 _SUMMARY = "lc_source"
 
 
@@ -44,7 +46,7 @@ def to_memoranda(message: BaseMessage) -> Message:
         tool_calls=_calls(message),
         tool_call_id=getattr(message, "tool_call_id", None),
         codec=CODEC,
-        payload={"type": message.type, "data": _storable(message.model_dump())},
+        payload={"type": message.type, "data": _storable(_dumped(message))},
     )
 
 
@@ -124,7 +126,10 @@ def _content(content: str | Sequence[str | Mapping[str, Any]]) -> str | tuple[Ma
 def _calls(message: BaseMessage) -> tuple[ToolCall, ...]:
     if not isinstance(message, AIMessage):
         return ()
-    read = [ToolCall(id=call["id"] or "", name=call["name"], arguments=call["args"]) for call in message.tool_calls]
+    read = [
+        ToolCall(id=call["id"] or "", name=call["name"], arguments=_storable(call["args"]))
+        for call in message.tool_calls
+    ]
     unread = [
         ToolCall(id=call["id"] or "", name=call["name"] or "", arguments=call["args"] or "")
         for call in message.invalid_tool_calls
@@ -132,14 +137,45 @@ def _calls(message: BaseMessage) -> tuple[ToolCall, ...]:
     return (*read, *unread)
 
 
-def _storable(value: Any) -> Any:
-    """Return a value with whatever no store could give back, such as an object that a tool returned, as its repr."""
-    if isinstance(value, Mapping):
-        return {str(key): _storable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_storable(item) for item in value]
+def _storable(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """Return a value with whatever no store could give back, such as an object that a tool returned, as its repr.
+
+    Args:
+        value: The value.
+        above: What it lies in, by `id`: what contains itself is not followed.
+    """
     if isinstance(value, Enum):
-        return _storable(value.value)
+        return _storable(value.value, above)
+    if value is None or isinstance(value, str | bool | float):
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= _BITS else hex(value)
+    if id(value) in above or len(above) >= _DEPTH:
+        return _described(value)
+    above = (*above, id(value))
+    if isinstance(value, Mapping):
+        return {str(key): _storable(item, above) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_storable(item, above) for item in value]
     if hasattr(value, "model_dump") and not isinstance(value, type):
-        return _storable(value.model_dump())
-    return value if isinstance(value, _PLAIN) else repr(value)
+        return _storable(_dumped(value), above)
+    try:
+        metadata.encode(value)
+    except InvalidInput:
+        return _described(value)
+    return value
+
+
+def _dumped(model: Any) -> Any:
+    """Return the fields of a pydantic model; those of the first level only where what they hold cannot be followed."""
+    try:
+        return model.model_dump()
+    except (ValueError, RecursionError):
+        return dict(model)
+
+
+def _described(value: Any) -> str:
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):  # too deep, or a number too long
+        return f"<{type(value).__name__}>"

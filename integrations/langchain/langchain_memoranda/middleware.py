@@ -3,16 +3,20 @@
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 from langchain.agents.middleware.types import AgentMiddleware, AgentState, ModelRequest, ModelResponse
-from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from langchain_memoranda.messages import all_to_memoranda, is_summary, said
+from langchain_memoranda import running_tools
+from langchain_memoranda.messages import all_to_memoranda, is_summary, said, to_memoranda
 from langchain_memoranda.scopes import Memory, NameOf, ScopeResolver, is_sub_agent
+from langchain_memoranda.sight import watching
 from langchain_memoranda.streams import TRANSFORMERS
 from langchain_memoranda.tools import memory_tools
 from memoranda.conversations import Conversation
@@ -20,6 +24,8 @@ from memoranda.messages import Message, Prompt
 
 _AT_HAND = 1_000
 """Conversations of which it is known what was recorded; of others everything is offered to the store once more."""
+_IDS_AT_HAND = 1_000
+"""Ids that are known of a conversation; four times as many as its state has messages, where that is more."""
 
 
 class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -40,12 +46,13 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         persona: The persona where the run names none; of an engine only.
         conversation: The conversation's name, or a function from the run's `Runtime` to it; the run's own
             `conversation` or `thread_id` when left out.
+        tenant: The tenant, or a function from the run's `Runtime` to it; of an engine only.
         tools: Whether the agent gets the tools of the memory, or which of them.
         root: The folder whose files an agent may take in; texts only when left out.
         instructions: Whether the prompt holds the engine's guidance on what to save and where.
         concatenate: Whether the block is joined to the text of the system prompt: for providers that take no list.
             Content with a picture stays a list.
-        record: Whether messages are recorded; an agent that a tool of another agent runs records nothing anyway.
+        record: Whether messages are recorded; an agent that a tool runs records nothing anyway.
         flush: `job` leaves it to the engine's worker to look through what left the model's sight; `inline` does it at
             once when a summariser has rewritten the state, which costs the turn a call of the engine's model.
         name: Tells two of them apart on one agent.
@@ -59,6 +66,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         *,
         persona: str = "main",
         conversation: NameOf | None = None,
+        tenant: NameOf | None = None,
         tools: bool | Iterable[str] = True,
         root: str | Path | None = None,
         instructions: bool = True,
@@ -68,7 +76,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         name: str = "MemoryMiddleware",
     ) -> None:
         super().__init__()
-        self._scopes = ScopeResolver(memory, persona, conversation)
+        running_tools.watch()
+        self._scopes = ScopeResolver(memory, persona, conversation, tenant)
         self._instructions = instructions
         self._concatenate = concatenate
         self._records = record
@@ -76,7 +85,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._name = name
         self._transcripts = _Transcripts()
         names = None if isinstance(tools, bool) else tuple(tools)
-        self.tools = memory_tools(memory, persona=persona, names=names, root=root) if tools else []
+        self.tools = []
+        if tools:
+            self.tools = memory_tools(memory, persona=persona, tenant=tenant, names=names, root=root)
 
     @property
     def name(self) -> str:
@@ -130,12 +141,16 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return self._records and not is_sub_agent(runtime)
 
     def _record(self, chat: Conversation, messages: Sequence[BaseMessage]) -> None:
+        if edited := self._transcripts.edited(chat, messages):
+            self._transcripts.add(chat, edited.given, chat.append(edited.to_store), len(messages))
         if new := self._transcripts.new(chat, messages):
-            self._transcripts.add(chat, new, chat.append(all_to_memoranda(new), new_ids=True))
+            self._transcripts.add(chat, new, chat.append(all_to_memoranda(new), new_ids=True), len(messages))
 
     async def _arecord(self, chat: Conversation, messages: Sequence[BaseMessage]) -> None:
+        if edited := self._transcripts.edited(chat, messages):
+            self._transcripts.add(chat, edited.given, await chat.aappend(edited.to_store), len(messages))
         if new := self._transcripts.new(chat, messages):
-            self._transcripts.add(chat, new, await chat.aappend(all_to_memoranda(new), new_ids=True))
+            self._transcripts.add(chat, new, await chat.aappend(all_to_memoranda(new), new_ids=True), len(messages))
 
     # -- the prompt
 
@@ -149,7 +164,15 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             chat.out_of_sight(self._transcripts.ids(chat, request.messages))
             if self._inline and self._transcripts.is_rewritten(chat, request.messages):
                 chat.flush()
-        return handler(self._shown(request, chat.prompt(_newest_said(request.messages))))
+        shown = self._shown(request, chat.prompt(_newest_said(request.messages)))
+        if not self._keeps(request.runtime):
+            return handler(shown)
+        with watching() as sight:
+            response = handler(shown)
+        # Middleware behind this one may have shown less.
+        if len(seen := sight.of(request.messages)) < len(request.messages):
+            chat.out_of_sight(self._transcripts.ids(chat, seen))
+        return response
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -161,22 +184,32 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             await chat.aout_of_sight(self._transcripts.ids(chat, request.messages))
             if self._inline and self._transcripts.is_rewritten(chat, request.messages):
                 await chat.aflush()
-        return await handler(self._shown(request, await chat.aprompt(_newest_said(request.messages))))
+        shown = self._shown(request, await chat.aprompt(_newest_said(request.messages)))
+        if not self._keeps(request.runtime):
+            return await handler(shown)
+        with watching() as sight:
+            response = await handler(shown)
+        if len(seen := sight.of(request.messages)) < len(request.messages):
+            await chat.aout_of_sight(self._transcripts.ids(chat, seen))
+        return response
 
     def _shown(self, request: ModelRequest[Any], prompt: Prompt) -> ModelRequest[Any]:
         """Return the request with the parts of the prompt where they belong."""
         # The state's messages are the conversation here, a summary of them included.
         prompt = replace(prompt, summary="", instructions=prompt.instructions if self._instructions else "")
-        place = _last_human(request.messages)
-        ahead, behind = (prompt.ahead, prompt.behind) if place is not None else ((*prompt.ahead, *prompt.behind), ())
         shown = request
-        if ahead:
-            system = request.system_message or SystemMessage(content=[] if not self._concatenate else "")
-            shown = shown.override(system_message=self._with(system, ahead))
-        if behind and place is not None:
-            # Behind what the user said last: a tool's results must follow their calls at once.
+        empty: str | list[str | dict[Any, Any]] = "" if self._concatenate else []
+        if prompt.ahead:
+            system = request.system_message or SystemMessage(content=empty)
+            shown = shown.override(system_message=self._with(system, prompt.ahead))
+        if prompt.behind:
+            # Behind what the user said last: a tool's results must follow their calls at once. Where a summary has
+            # taken its place it stands at the end: in the system prompt it would change what a provider has cached.
             messages = list(request.messages)
-            messages[place] = self._with(messages[place], behind)
+            if (place := _last_human(messages)) is None:
+                place = len(messages)
+                messages.append(HumanMessage(content=empty))
+            messages[place] = self._with(messages[place], prompt.behind)
             shown = shown.override(messages=messages)
         return shown
 
@@ -189,13 +222,29 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return message.model_copy(update={"content": [*given, *({"type": "text", "text": part} for part in parts)]})
 
 
+class _Recorded(NamedTuple):
+    """A message that is in the store."""
+
+    id: str | None
+    """That under which the store has it: a run without a checkpointer gives new ones to what is said again."""
+    form: int
+    """What it said then, see `_form`."""
+
+
+class _Edited(NamedTuple):
+    """Messages that do not say what they said when they were recorded."""
+
+    given: list[BaseMessage]
+    to_store: list[Message]
+    """The same under the ids that the store knows."""
+
+
 @dataclass(slots=True)
 class _Transcript:
     """What is known of a conversation's messages in the store."""
 
-    ids: dict[str, str | None] = field(default_factory=dict)
-    """The ids that runs gave to messages, and those under which the store has them: a run without a checkpointer gives
-    new ones to what is said again."""
+    recorded: dict[str, _Recorded] = field(default_factory=dict)
+    """By the ids that runs gave to them, the oldest first."""
     summaries: set[str | None] = field(default_factory=set)
     """The summaries that were seen."""
 
@@ -204,26 +253,50 @@ class _Transcripts:
     """Which messages are in the store, so that a turn sends only what is new."""
 
     def __init__(self) -> None:
-        self._by_conversation: OrderedDict[tuple[str, ...], _Transcript] = OrderedDict()
+        # By the engine, of which each has one runner: names alone are the same in another database.
+        self._by_engine: WeakKeyDictionary[Any, OrderedDict[tuple[str, ...], _Transcript]] = WeakKeyDictionary()
         self._lock = Lock()
 
     def new(self, chat: Conversation, messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-        """Return the messages that were said and may not be in the store yet."""
+        """Return the messages that were said and may not be in the store yet: the end, or all where it is not clear."""
+        spoken = said(messages)
         with self._lock:
-            known = self._of(chat).ids
-            return [message for message in said(messages) if message.id not in known]
+            recorded = self._of(chat).recorded
+            fresh = [message.id not in recorded for message in spoken]
+        first = fresh.index(True) if True in fresh else len(spoken)
+        return spoken[first:] if all(fresh[first:]) else spoken
 
-    def add(self, chat: Conversation, messages: Sequence[BaseMessage], stored: Sequence[Message]) -> None:
-        """Remember under which ids messages are stored."""
+    def edited(self, chat: Conversation, messages: Iterable[BaseMessage]) -> _Edited | None:
+        """Return the messages that do not say what they said when they were recorded; None where all do."""
         with self._lock:
-            known = self._of(chat).ids
-            known.update((given.id, kept.id) for given, kept in zip(messages, stored, strict=True) if given.id)
+            recorded = self._of(chat).recorded
+            found = [
+                (message, known.id)
+                for message in said(messages)
+                if message.id and (known := recorded.get(message.id)) and known.form != _form(message)
+            ]
+        if not found:
+            return None
+        return _Edited([given for given, _ in found], [replace(to_memoranda(given), id=id) for given, id in found])
+
+    def add(self, chat: Conversation, messages: Sequence[BaseMessage], stored: Sequence[Message], state: int) -> None:
+        """Remember under which ids messages are stored, but not for ever: `state` is how many there are in all."""
+        with self._lock:
+            recorded = self._of(chat).recorded
+            for given, kept in zip(messages, stored, strict=True):
+                if given.id:
+                    recorded.pop(given.id, None)
+                    recorded[given.id] = _Recorded(kept.id, _form(given))
+            # Without a checkpointer each run gives new ids to the whole history.
+            for id in list(islice(recorded, max(0, len(recorded) - max(_IDS_AT_HAND, 4 * state)))):
+                del recorded[id]
 
     def ids(self, chat: Conversation, messages: Iterable[BaseMessage]) -> list[str]:
         """Return the ids under which the store has messages."""
         with self._lock:
-            known = self._of(chat).ids
-            return [id for message in messages if message.id and (id := known.get(message.id, message.id))]
+            recorded = self._of(chat).recorded
+            known = [recorded.get(message.id, _Recorded(message.id, 0)) for message in messages if message.id]
+        return [one.id for one in known if one.id]
 
     def is_rewritten(self, chat: Conversation, messages: Iterable[BaseMessage]) -> bool:
         """Say whether a summariser has put its words in place of messages since the last time."""
@@ -236,11 +309,21 @@ class _Transcripts:
     def _of(self, chat: Conversation) -> _Transcript:
         scope = chat.scope
         key = (scope.tenant, scope.persona, scope.author, chat.name)
-        transcript = self._by_conversation.setdefault(key, _Transcript())
-        self._by_conversation.move_to_end(key)
-        while len(self._by_conversation) > _AT_HAND:
-            self._by_conversation.popitem(last=False)
+        by_conversation = self._by_engine.setdefault(chat._runner, OrderedDict())
+        transcript = by_conversation.setdefault(key, _Transcript())
+        by_conversation.move_to_end(key)
+        while len(by_conversation) > _AT_HAND:
+            by_conversation.popitem(last=False)
         return transcript
+
+
+def _form(message: BaseMessage) -> int:
+    """Return a digest of what the store tells messages apart by; of this process only."""
+    calls = [getattr(message, name, None) for name in ("tool_calls", "invalid_tool_calls", "tool_call_id")]
+    try:
+        return hash(repr((message.type, message.content, message.name, calls)))
+    except (ValueError, RecursionError):  # a number of thousands of digits, or an argument that contains itself
+        return hash((message.type, str(message.text)))
 
 
 def _is_text(content: str | Sequence[Any]) -> bool:

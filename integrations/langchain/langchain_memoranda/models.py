@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
@@ -10,11 +11,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 
+from memoranda.errors import ConfigurationError
 from memoranda.models.messages import with_schema
 from memoranda.protocols import Completion, PromptMessage, Purpose
 
 _SPEAKERS: Mapping[str, type[BaseMessage]] = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
 _AGENTS = "langchain.agents.middleware.internal_call_transformer"
+_NAMES = ("model", "model_name", "model_id", "deployment", "endpoint_name", "model_path")
+_WRAPPED = ("underlying_embeddings", "base_embeddings")
 
 
 class LangChainEmbedder:
@@ -22,18 +26,23 @@ class LangChainEmbedder:
 
     Args:
         embeddings: The model.
-        name: What the store stamps its vectors with; by default the class and the model's own name.
+        name: What the store stamps its vectors with; by default the class and the model's own name, those of the
+            inner model where one such as a cache is wrapped around it.
         dimensions: The length of a vector; asked of the model with one short text when left out.
         deferred: Whether a call takes so long that memories are embedded in the background.
+
+    Raises:
+        ConfigurationError: no `name` is given, and the model says none: two models would look like one.
     """
 
     def __init__(
         self, embeddings: Embeddings, *, name: str | None = None, dimensions: int | None = None, deferred: bool = False
     ) -> None:
         self._embeddings = embeddings
-        model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
-        kind = type(embeddings).__name__
-        self.name = name or (f"langchain/{kind}/{model}" if isinstance(model, str) else f"langchain/{kind}")
+        if (stamp := name or embeddings_name(embeddings)) is None:
+            kind = type(embeddings).__name__
+            raise ConfigurationError(f"{kind} does not say which model it is: give name='...', another for each model.")
+        self.name = stamp
         self.dimensions = dimensions or len(embeddings.embed_query("length"))
         self.deferred = deferred
 
@@ -48,6 +57,17 @@ class LangChainEmbedder:
         if purpose == "query":
             return await asyncio.gather(*(self._embeddings.aembed_query(text) for text in texts))
         return await self._embeddings.aembed_documents(list(texts))
+
+
+def embeddings_name(embeddings: Embeddings) -> str | None:
+    """Return the class and the model's own name of an `Embeddings`, None where it says none."""
+    if inner := next((inner for place in _WRAPPED if (inner := getattr(embeddings, place, None))), None):
+        return embeddings_name(inner)
+    said = {name: value for name in _NAMES if isinstance(value := getattr(embeddings, name, None), str) and value}
+    # Of a deployment the model is often a default that says nothing; what the caller has set tells them apart.
+    given = [name for name in said if name in getattr(embeddings, "model_fields_set", said)] or list(said)[:1]
+    model = "/".join(dict.fromkeys(PurePath(said[name]).name if name == "model_path" else said[name] for name in given))
+    return f"langchain/{type(embeddings).__name__}/{model}" if model else None
 
 
 class LangChainModel:

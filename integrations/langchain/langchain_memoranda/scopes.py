@@ -7,15 +7,18 @@ Each name is looked for in
 2. `config["configurable"]`, under the same names;
 3. for the user, the identity that LangGraph's server has authenticated; for the conversation, the run's `thread_id`.
 
-A user whom the server has authenticated is not overruled: another name in 1 or 2 is an error. So is a run in which no
-user or no conversation is found, unless the memory is bound to one.
+A user whom the server has authenticated is not overruled: another name in 1 or 2 is an error. So is a tenant there,
+which a client may have written: under a server that authenticates, the resolver is given `tenant`. So is a run in which
+no user or no conversation is found, unless the memory is bound to one.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from langchain_memoranda import running_tools
 from memoranda import MemoryEngine
 from memoranda.conversations import Conversation
 from memoranda.errors import ConfigurationError, NotAllowed
@@ -23,7 +26,8 @@ from memoranda.persona import Persona
 
 Memory: TypeAlias = MemoryEngine | Persona | Callable[[Any], Persona]
 """Whose memory it is: an engine, where each run says who asks; a persona, where it is always the same; or a function
-from the run's `Runtime` or `ToolRuntime` to a persona. Tools ask it once without a run, with None: for the preset."""
+from the run's `Runtime` or `ToolRuntime` to a persona, plain and not async. Tools ask it once without a run, with None,
+for any persona of the preset that their set is chosen by."""
 
 NameOf: TypeAlias = str | Callable[[Any], str]
 """A name, or a function from the run's `Runtime` to it."""
@@ -40,24 +44,43 @@ class ScopeResolver:
         persona: The persona where the run names none; of an engine only.
         conversation: The name of the conversation, or a function from the run's `Runtime` to it; when left out it is
             looked for in the run.
+        tenant: The tenant, or a function from the run's `Runtime` to it, such as
+            `lambda runtime: runtime.server_info.user["org"]`; of an engine only. When left out it is looked for in the
+            run, where no server has authenticated the user.
+
+    Raises:
+        ConfigurationError: one of the functions is async.
     """
 
     memory: Memory
     persona: str = "main"
     conversation: NameOf | None = None
+    tenant: NameOf | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("memory", "conversation", "tenant"):
+            given = getattr(self, name)
+            if iscoroutinefunction(given) or iscoroutinefunction(getattr(given, "__call__", None)):  # noqa: B004
+                raise ConfigurationError(f"{name} must be a plain function: plain code and async code both call it.")
 
     def persona_of(self, runtime: Any) -> Persona:
         """Return who asks in a run.
 
         Raises:
             ConfigurationError: the run names no user.
-            NotAllowed: it names another user than the one that the server has authenticated.
+            NotAllowed: it names another user than the one that the server has authenticated, or another tenant than
+                that of the resolver, or one where the server has authenticated only the user.
         """
         if isinstance(self.memory, Persona):
             return self.memory
         if not isinstance(self.memory, MemoryEngine):
-            return self.memory(runtime)
-        persona, tenant, user = identity_of(runtime)
+            if isinstance(found := self.memory(runtime), Persona):
+                return found
+            raise ConfigurationError("The function that says whose memory it is must return a persona.")
+        tenant = self.tenant(runtime) if callable(self.tenant) else self.tenant
+        if tenant == "" or (tenant is None and self.tenant is not None):
+            raise ConfigurationError("The function that says whose tenant it is must return a name.")
+        persona, tenant, user = identity_of(runtime, tenant)
         asked = self.memory.persona(persona or self.persona, tenant=tenant, user=user)
         names = _Names(runtime)
         narrowed = {axis: value for axis in _SCOPED if (value := names.of(axis)) is not None}
@@ -81,12 +104,17 @@ class ScopeResolver:
         return self.persona_of(runtime).conversation(name)
 
 
-def identity_of(runtime: Any) -> tuple[str, str, str]:
+def identity_of(runtime: Any, tenant: str | None = None) -> tuple[str, str, str]:
     """Return persona, tenant and user of a run; the first two are empty where it names none.
+
+    Args:
+        runtime: The run's.
+        tenant: The tenant that the program has chosen.
 
     Raises:
         ConfigurationError: the run names no user.
-        NotAllowed: it names another user than the one that the server has authenticated.
+        NotAllowed: it names another user than the one that the server has authenticated, or another tenant than the
+            program's, or one where the server has authenticated only the user.
     """
     names = _Names(runtime)
     user, known = names.of("user"), _authenticated(runtime)
@@ -97,7 +125,15 @@ def identity_of(runtime: Any) -> tuple[str, str, str]:
             "No user is named in this run, and memory is never shared by accident: pass context={'user': ...} or "
             "config={'configurable': {'user_id': ...}}, or bind the memory to engine.persona(..., user=...)."
         )
-    return names.of("persona") or "", names.of("tenant") or "", user
+    asked = names.of("tenant")
+    if tenant is None and asked is not None and known is not None:
+        raise NotAllowed(
+            "The run names a tenant, and the server has authenticated the user alone: anybody could name it. Give the "
+            "middleware, the tools or the resolver tenant=..., a name or a function from the run's Runtime to it."
+        )
+    if tenant is not None and asked not in (None, tenant):
+        raise NotAllowed("The run names another tenant than the one that it belongs to.")
+    return names.of("persona") or "", tenant or asked or "", user
 
 
 class _Names:
@@ -136,13 +172,15 @@ def _thread(runtime: Any) -> str | None:
 
 def _authenticated(runtime: Any) -> str | None:
     user = getattr(getattr(runtime, "server_info", None), "user", None)
-    return getattr(user, "identity", None)
+    return user.get("identity") if isinstance(user, Mapping) else getattr(user, "identity", None)
 
 
 def is_sub_agent(runtime: Any) -> bool:
-    """Say whether a run was begun by a tool of another agent, whose conversation it is no part of.
+    """Say whether a run was begun by a tool, such as one of another agent, whose conversation it is no part of.
 
-    An agent that is a node of a larger graph is none: it talks to the user.
+    An agent that is a node of a larger graph is none, unless the node is named `tools`: it talks to the user.
     """
+    if running_tools.is_inside():
+        return True
     *above, _ = (getattr(getattr(runtime, "execution_info", None), "checkpoint_ns", None) or "").split("|")
     return any(node.split(":")[0] == "tools" for node in above)

@@ -36,7 +36,7 @@ from langgraph.store.base import (
 )
 
 from langchain_memoranda.bursts import Bursts
-from langchain_memoranda.models import LangChainEmbedder
+from langchain_memoranda.models import LangChainEmbedder, embeddings_name
 from memoranda import MemoryEngine
 from memoranda import records as engine_records
 from memoranda.conditions import AllOf, AnyOf, Compare, Condition, Not
@@ -368,12 +368,12 @@ def _number(value: Any) -> Any:
 # -- embedders
 
 
-def _name(embed: Any) -> str | None:
-    """Return what the vectors of a function or a named model are stamped with; an `Embeddings` has a name."""
+def _name(embed: Any) -> str:
+    """Return what the vectors of a model or a function are stamped with."""
     if isinstance(embed, str):
         return f"langchain/{embed}"
     if isinstance(embed, Embeddings):
-        return None
+        return embeddings_name(embed) or f"langchain/{type(embed).__name__}"
     return f"langchain/{getattr(embed, '__module__', '')}.{getattr(embed, '__qualname__', type(embed).__qualname__)}"
 
 

@@ -9,6 +9,7 @@ from langchain.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage
 from langgraph.runtime import Runtime
 
+from langchain_memoranda import running_tools
 from langchain_memoranda.messages import all_to_memoranda, said
 from langchain_memoranda.scopes import Memory, NameOf, ScopeResolver, is_sub_agent
 from langchain_memoranda.streams import TRANSFORMERS
@@ -25,6 +26,7 @@ class FlushingSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         memory: Whose memory it is; see `langchain_memoranda.scopes`.
         persona: The persona where the run names none; of an engine only.
         conversation: The conversation's name, or a function from the run's `Runtime` to it.
+        tenant: The tenant, or a function from the run's `Runtime` to it; of an engine only.
         flush: `inline` saves at once, which costs the turn a call of the engine's model; `job` leaves it to the
             engine's worker.
         name: Tells two of them apart; "SummarizationMiddleware" takes the place of an agent's own.
@@ -40,12 +42,14 @@ class FlushingSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
         *,
         persona: str = "main",
         conversation: NameOf | None = None,
+        tenant: NameOf | None = None,
         flush: Literal["inline", "job"] = "inline",
         name: str = "FlushingSummarizationMiddleware",
         **options: Any,
     ) -> None:
         super().__init__(model, **{"trim_tokens_to_summarize": None, **options})
-        self._scopes = ScopeResolver(memory, persona, conversation)
+        running_tools.watch()
+        self._scopes = ScopeResolver(memory, persona, conversation, tenant)
         self._inline = flush == "inline"
         self._name = name
 
@@ -57,9 +61,10 @@ class FlushingSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise when it is time, and flush what is replaced."""
         before = list(state["messages"])
+        # Found first: a run of which nobody says whose it is must not cost a summary.
+        chat = None if is_sub_agent(runtime) else self._scopes.conversation_of(runtime)
         update = _whole(before, super().before_model(state, runtime))
-        if update is not None and not is_sub_agent(runtime):
-            chat = self._scopes.conversation_of(runtime)
+        if update is not None and chat is not None:
             spoken = said(before)
             stored = chat.append(all_to_memoranda(spoken), new_ids=True)
             chat.pending(_gone(spoken, stored, update))
@@ -70,9 +75,9 @@ class FlushingSummarizationMiddleware(SummarizationMiddleware[Any, Any]):
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Summarise when it is time, and flush what is replaced."""
         before = list(state["messages"])
+        chat = None if is_sub_agent(runtime) else self._scopes.conversation_of(runtime)
         update = _whole(before, await super().abefore_model(state, runtime))
-        if update is not None and not is_sub_agent(runtime):
-            chat = self._scopes.conversation_of(runtime)
+        if update is not None and chat is not None:
             spoken = said(before)
             stored = await chat.aappend(all_to_memoranda(spoken), new_ids=True)
             await chat.apending(_gone(spoken, stored, update))
@@ -88,19 +93,25 @@ def _whole(before: Sequence[AnyMessage], update: dict[str, Any] | None) -> dict[
     messages = update["messages"]
     kept = {message.id for message in messages}
     first = next((place for place, message in enumerate(before) if message.id in kept), len(before))
-    asked = {
-        call["id"]: place
-        for place, message in enumerate(before)
-        if isinstance(message, AIMessage)
-        for call in message.tool_calls
-    }
+    asked = _asked(before)
     start, place = first, len(before)
     while place > start:  # what is taken in may be a result itself
         place -= 1
-        if isinstance(message := before[place], ToolMessage):
-            start = min(start, asked.get(message.tool_call_id, start))
+        start = min(start, asked.get(place, start))
     head = len(messages) - (len(before) - first)
     return {**update, "messages": [*messages[:head], *before[start:first], *messages[head:]]} if start else None
+
+
+def _asked(messages: Sequence[AnyMessage]) -> dict[int, int]:
+    """Return for the place of each result that of its call: the nearest ahead of it, for ids may come again."""
+    calls: dict[str | None, int] = {}
+    asked = {}
+    for place, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            calls |= dict.fromkeys((call["id"] for call in message.tool_calls), place)
+        elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
+            asked[place] = calls[message.tool_call_id]
+    return asked
 
 
 def _gone(before: Sequence[BaseMessage], stored: Sequence[Any], update: dict[str, Any]) -> list[Any]:

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from langchain_memoranda.models import LangChainEmbedder
+from langchain_memoranda.models import embeddings_name
 from langchain_memoranda.node_filters import condition
 from memoranda.nodes import Node, NodeHit, SearchMode
 from memoranda.persona import Persona
@@ -64,7 +64,7 @@ class KnowledgeVectorStore(VectorStore):
         search_mode: SearchMode = "hybrid",
     ) -> None:
         if embedding is not None and model is None:
-            model = LangChainEmbedder(embedding, dimensions=1).name  # the length shows with the first vector
+            model = embeddings_name(embedding) or f"langchain/{type(embedding).__name__}"
         self._nodes = persona.collection(collection, model=model if embedding is not None else None)
         self._embedding = embedding
         self._mode = search_mode

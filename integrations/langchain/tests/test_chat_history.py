@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_memoranda import ClassicMemory, MemoryChatHistory
 from memoranda.errors import ConfigurationError
 from memoranda.policies import CompactionPolicy, Policies
+from memoranda.testing import ScriptedModel
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -51,6 +52,24 @@ def test_messages_can_be_replaced(me):
     history.messages = [HumanMessage("Two."), HumanMessage("Two.")]
     assert history.messages == [HumanMessage("Two."), HumanMessage("Two.")]
     assert [message.content for message in me.conversation("thread-1").messages()] == ["Two.", "Two."]
+
+
+def test_what_is_folded_is_not_doubled_when_the_messages_are_set(make_engine):
+    me = make_engine(model=ScriptedModel(["[]", "A summary."])).handle.persona("main")
+    history = MemoryChatHistory(me, "thread-1")
+    history.add_messages([SystemMessage("Be brief."), *[HumanMessage("a " * 50), AIMessage("b " * 50)] * 3])
+    assert me.conversation("thread-1").compact(CompactionPolicy(keep_tokens=10)).folded
+    before = me.conversation("thread-1").messages()
+    history = MemoryChatHistory(me, "thread-1")
+    shown = history.messages
+    history.messages = shown
+    assert me.conversation("thread-1").messages() == before and history.messages == shown
+    history.messages = [*shown, HumanMessage("c")]
+    assert MemoryChatHistory(me, "thread-1").messages == history.messages == [*shown, HumanMessage("c")]
+    history.messages = [*shown[-2:], HumanMessage("d")]
+    assert [message.text for message in history.messages[-2:]] == ["b " * 50, "d"]
+    folded = [message for message in before if message.folded]
+    assert [message for message in me.conversation("thread-1").messages() if message.folded] == folded
 
 
 def test_a_chain_with_history_sees_what_was_said(me, call):

@@ -1,9 +1,10 @@
 """LangChain's messages: back as they were."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from langchain_core.messages import (
@@ -79,6 +80,61 @@ def test_what_no_store_could_give_back_is_kept_as_text(me):
     tool, own = map(from_memoranda, chat.messages())
     assert (tool.artifact["thing"], tool.artifact["colour"], tool.artifact["set"]) == ("<Thing>", "red", [1])
     assert tool.artifact["model"]["content"] == "x" and own == HumanMessage("Hi.")
+
+
+def deep(levels):
+    value = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def cyclic():
+    value = {"list": []}
+    value["list"].append(value)
+    return value
+
+
+class Day(date):
+    """A class of somebody's own, such as those of data frames."""
+
+
+class Silent:
+    """It cannot even say what it is."""
+
+    def __repr__(self):
+        raise ValueError
+
+
+UNHEARD_OF = {
+    "deep": deep(120),
+    "deeper": deep(2_000),
+    "cyclic": cyclic(),
+    "long": 10**5_000,
+    "big": 10**30,
+    "own class": Day(2026, 3, 1),
+    "silent": Silent(),
+    "zone": time(tzinfo=ZoneInfo("Europe/Lisbon")),
+}
+
+
+@pytest.mark.parametrize("kind", UNHEARD_OF)
+def test_no_turn_fails_of_what_a_tool_returned(me, kind):
+    artifact, chat = UNHEARD_OF[kind], me.conversation("thread-1")
+    chat.append([to_memoranda(ToolMessage("Found.", tool_call_id="c1", id="t1", artifact=artifact))])
+    [back] = map(from_memoranda, chat.messages())
+    assert (back.content, back.tool_call_id, back.id) == ("Found.", "c1", "t1") and back.artifact
+    assert back.artifact == artifact or kind != "big"
+
+
+def test_nor_of_what_a_call_holds(me):
+    chat = me.conversation("thread-1")
+    args = {"thing": Thing(), "set": {1}, "deep": deep(120), "long": 10**5_000}
+    chat.append([to_memoranda(AIMessage("", tool_calls=[ToolCall(name="look", args=args, id="c1")]))])
+    [stored] = chat.messages()
+    [call] = from_memoranda(stored).tool_calls
+    for held in (call["args"], stored.tool_calls[0].arguments):
+        assert (held["thing"], held["set"], held["long"]) == ("<Thing>", [1], hex(10**5_000)) and held["deep"]
 
 
 def test_what_another_framework_has_written_is_put_together_anew(me):

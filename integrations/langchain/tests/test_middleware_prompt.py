@@ -2,7 +2,7 @@
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import dynamic_prompt
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware, dynamic_prompt
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -89,6 +89,46 @@ def test_what_goes_to_the_tail_stands_behind_what_the_user_said_and_not_in_the_s
         assert human.content_blocks[0]["text"] == "Hello." and "Lisbon" in human.text
         assert human.additional_kwargs == {"kept": 1}
     assert state["messages"][0].content == "Hello."
+
+
+def test_in_a_turn_the_system_prompt_stands_still_when_a_summary_takes_the_place_of_what_the_user_said(
+    remembering, chat_model, call, calling
+):
+    engine, _ = remembering(preset=Policies(prompt=PromptPolicy(user_model="tail")))
+    me = engine.persona("main")
+    me.user_model.write("baseline", "lives in Lisbon")
+    model = chat_model(*(calling("recall", id=f"call-{n}", query="Falcon") for n in range(3)), "Fine.")
+    summariser = SummarizationMiddleware(chat_model("A summary."), trigger=("messages", 4), keep=("messages", 2))
+    agent = create_agent(model, system_prompt="Be brief.", middleware=[summariser, MemoryMiddleware(me)])
+    state = call(agent, {"messages": ["Hello."]}, THREAD)
+    assert len({str(shown[0].content) for shown in model.seen}) == 1
+    assert [message.type for message in model.seen[-1]] == ["system", "human", "ai", "tool", "human"]
+    assert all(str(shown).count("Lisbon") == 1 for shown in model.seen) and "Lisbon" not in str(state)
+
+
+def test_a_model_s_sight_is_what_the_last_one_asked_was_shown(remembering, chat_model, call):
+    class Choosing(AgentMiddleware):
+        """Asks another model first, and gives the messages on without their ids."""
+
+        def wrap_model_call(self, request, handler):
+            chooser.invoke("Which tools?")
+            shown = [message.model_copy(update={"id": None}) for message in request.messages[-1:]]
+            return handler(request.override(messages=shown))
+
+        async def awrap_model_call(self, request, handler):
+            await chooser.ainvoke("Which tools?")
+            shown = [message.model_copy(update={"id": None}) for message in request.messages[-1:]]
+            return await handler(request.override(messages=shown))
+
+    engine, _ = remembering()
+    me, chooser = engine.persona("main"), chat_model("None.")
+    agent = create_agent(
+        chat_model("Fine."), middleware=[MemoryMiddleware(me), Choosing()], checkpointer=InMemorySaver()
+    )
+    for number in range(3):
+        call(agent, {"messages": [f"Message {number}."]}, THREAD)
+    marked = [message.content for message in me.conversation("thread-1").messages() if message.pending]
+    assert marked == ["Message 0.", "Fine.", "Message 1.", "Fine."]
 
 
 def test_it_stands_beside_a_dynamic_prompt(remembering, chat_model, call):

@@ -55,6 +55,7 @@ WAYS = {
     "removing before": lambda memory, stock, ours: [Removing(), memory],
     "removing after": lambda memory, stock, ours: [memory, Removing()],
     "showing less": lambda memory, stock, ours: [Showing(), memory],
+    "showing less after": lambda memory, stock, ours: [memory, Showing()],
     "no checkpointer": lambda memory, stock, ours: [stock, memory],
     "interrupted": lambda memory, stock, ours: [
         stock,

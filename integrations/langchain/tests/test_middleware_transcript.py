@@ -1,13 +1,15 @@
 """What the middleware records: every message once, whoever sends it again, and nobody else's."""
 
+import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, PIIMiddleware
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
 
-from langchain_memoranda import MemoryMiddleware
+from langchain_memoranda import FlushingSummarizationMiddleware, MemoryMiddleware, middleware
+from memoranda import MemoryEngine
 from memoranda.policies import CompactionPolicy, Policies
 from memoranda.testing import FrozenClock
 
@@ -50,6 +52,154 @@ def test_without_a_checkpointer_what_is_sent_again_is_not_recorded_again(remembe
     assert me.conversation("thread-1").pending().messages == 0
     call(agent, {"messages": [*history[-2:], {"role": "user", "content": "Bye."}]}, THREAD)
     assert [message.pending for message in me.conversation("thread-1").messages()] == [True] * 6 + [False] * 4
+
+
+def test_a_summariser_and_no_checkpointer_double_nothing(remembering, chat_model, call):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    summariser = FlushingSummarizationMiddleware(
+        chat_model("Summary."), me, trigger=("messages", 4), keep=("messages", 2)
+    )
+    agent = create_agent(chat_model("a0", "a1", "a2", "a3"), middleware=[MemoryMiddleware(me), summariser])
+    history = []
+    for turn in range(4):
+        history.append({"role": "user", "content": f"u{turn}"})
+        call(agent, {"messages": history}, THREAD)
+        history.append({"role": "assistant", "content": f"a{turn}"})
+    stored = [message.content for message in me.conversation("thread-1").messages()]
+    assert stored == [message["content"] for message in history]
+
+
+@pytest.mark.parametrize("processes", ["one", "several"])
+def test_a_client_that_gives_ids_to_what_the_user_says_doubles_nothing(remembering, chat_model, call, processes):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    model = chat_model("a0 ", "a1 ", "a2 ")
+    agent = create_agent(model, middleware=[MemoryMiddleware(me)])
+    history = []
+    for turn in range(3):
+        if processes == "several":
+            agent = create_agent(model, middleware=[MemoryMiddleware(me)])
+        history.append({"role": "user", "content": f"u{turn}", "id": f"h{turn}"})
+        call(agent, {"messages": history}, THREAD)
+        history.append({"role": "assistant", "content": f"a{turn}"})
+    stored = [message.content for message in me.conversation("thread-1").messages()]
+    assert stored == ["u0", "a0 ", "u1", "a1 ", "u2", "a2 "]
+
+
+def test_ids_of_messages_that_are_long_gone_are_forgotten(remembering, chat_model, call, monkeypatch):
+    monkeypatch.setattr(middleware, "_IDS_AT_HAND", 8)
+    engine, _ = remembering()
+    me = engine.persona("main")
+    memory = MemoryMiddleware(me)
+    agent = create_agent(chat_model("Yes."), middleware=[memory])
+    history = []
+    for turn in range(10):  # 110 ids in all
+        history.append({"role": "user", "content": f"u{turn}"})
+        call(agent, {"messages": history}, THREAD)
+        history.append({"role": "assistant", "content": "Yes."})
+    assert len(memory._transcripts._of(me.conversation("thread-1")).recorded) <= 4 * len(history)
+    assert me.conversation("thread-1").record().messages == len(history)
+
+
+def test_the_same_ids_in_another_database_are_other_messages(remembering, make_engine, chat_model, call):
+    engines = {"1": remembering()[0], "2": MemoryEngine("sqlite:///:memory:", embedder="hash/words", background="off")}
+
+    def whose(runtime):
+        return engines[runtime.context["database"] if runtime else "1"].persona("main", user="ana")
+
+    agent = create_agent(chat_model("Fine."), middleware=[MemoryMiddleware(whose)], context_schema=dict)
+    for number in engines:
+        said = [HumanMessage(f"Hello, {number}.", id="m1")]
+        call(agent, {"messages": said}, THREAD, context={"database": number})
+    for number, engine in engines.items():
+        stored = engine.persona("main", user="ana").conversation("thread-1").messages()
+        assert [message.content for message in stored] == [f"Hello, {number}.", "Fine."]
+    engines["2"].close()
+
+
+# -- what is edited under its id
+
+
+@pytest.mark.parametrize("first", ["redaction", "memory"])
+@pytest.mark.parametrize("checkpointer", [True, False])
+def test_what_is_redacted_is_not_kept(remembering, chat_model, call, first, checkpointer):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    redaction = PIIMiddleware("email", strategy="redact", apply_to_input=True, apply_to_output=True)
+    order = [redaction, MemoryMiddleware(me)]
+    saver = InMemorySaver() if checkpointer else None
+    agent = create_agent(
+        chat_model("Your mail is ana@example.org."),
+        middleware=order if first == "redaction" else order[::-1],
+        checkpointer=saver,
+    )
+    history = ["My mail is ana@example.org.", "Which is it?"]
+    call(agent, {"messages": history[:1]}, THREAD)
+    state = call(agent, {"messages": history[1:] if checkpointer else [*as_sent(history)]}, THREAD)
+    stored = me.conversation("thread-1").messages()
+    assert "@" not in repr(stored) and not me.conversations.search("example")
+    assert [message.role for message in stored] == ["user", "assistant"] * 2
+    if checkpointer:
+        assert [(message.id, message.content) for message in stored] == [(m.id, m.text) for m in state["messages"]]
+
+
+def as_sent(history):
+    """What a client shows that has seen the redacted answer, and keeps what its user wrote."""
+    yield {"role": "user", "content": history[0]}
+    yield {"role": "assistant", "content": "Your mail is [REDACTED_EMAIL]."}
+    yield {"role": "user", "content": history[1]}
+
+
+class Guard(AgentMiddleware):
+    """Takes an answer back."""
+
+    def after_model(self, state, runtime):
+        """Put a note in its place."""
+        answer = state["messages"][-1]
+        return {"messages": [answer.model_copy(update={"content": "[removed]"})]}
+
+    async def aafter_model(self, state, runtime):
+        """Put a note in its place."""
+        return self.after_model(state, runtime)
+
+
+def test_an_answer_that_a_guard_takes_back_is_not_kept(remembering, chat_model, call):
+    engine, _ = remembering()
+    for user, order in (("ana", [0, 1]), ("bo", [1, 0])):
+        me = engine.persona("main", user=user)
+        both = [Guard(), MemoryMiddleware(me)]
+        agent = create_agent(chat_model("How to."), middleware=[both[i] for i in order], checkpointer=InMemorySaver())
+        call(agent, {"messages": ["Hello."]}, THREAD)
+        assert [message.content for message in me.conversation("thread-1").messages()] == ["Hello.", "[removed]"]
+
+
+@pytest.mark.parametrize("processes", ["one", "several"])
+def test_a_message_that_its_user_edits_is_kept_as_edited(remembering, chat_model, call, processes):
+    engine, _ = remembering(preset=Policies(compaction=CompactionPolicy(flush_min_tokens=1)))
+    me = engine.persona("main")
+    agent = create_agent(chat_model("Fine."), middleware=[MemoryMiddleware(me)], checkpointer=InMemorySaver())
+    for code in ("wrong1", "right1"):
+        call(agent, {"messages": [HumanMessage(f"The code of station 1 is {code}", id="h1")]}, THREAD)
+        if processes == "several":
+            again = MemoryMiddleware(me)
+            agent = create_agent(chat_model("Fine."), middleware=[again], checkpointer=agent.checkpointer)
+    me.conversation("thread-1").out_of_sight([])
+    engine.drain()
+    assert me.conversation("thread-1").messages()[0].content == "The code of station 1 is right1"
+    assert [memory.content for memory in me.memories.list()] == ["The code of station 1 is right1."]
+
+
+def test_what_is_cleared_stays_cleared_when_its_thread_is_deleted_too(remembering, chat_model, call):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    saver = InMemorySaver()
+    model = chat_model("Fine.")
+    call(create_agent(model, middleware=[MemoryMiddleware(me)], checkpointer=saver), {"messages": ["Secret."]}, THREAD)
+    me.conversation("thread-1").clear()
+    saver.delete_thread("thread-1")
+    call(create_agent(model, middleware=[MemoryMiddleware(me)], checkpointer=saver), {"messages": ["Next."]}, THREAD)
+    assert [message.content for message in me.conversation("thread-1").messages()] == ["Next.", "Fine."]
 
 
 def test_each_new_turn_alone_is_recorded_though_it_says_the_same(remembering, chat_model, call):

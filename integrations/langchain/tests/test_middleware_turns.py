@@ -6,10 +6,13 @@ import json
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, ModelRetryMiddleware
+from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
-from langchain_memoranda import LangChainModel, MemoryMiddleware
+from langchain_memoranda import LangChainModel, MemoryMiddleware, memory_tools
 from memoranda.policies import JobPolicy, Policies, ReviewPolicy
 
 THREAD = {"configurable": {"thread_id": "thread-1"}}
@@ -101,3 +104,64 @@ def test_a_review_is_a_job_that_is_seen_waited_for_and_says_what_failed(remember
     reviewer.answers[:] = [json.dumps(found)]
     assert engine.retry_jobs() == 1 and engine.drain() == 0 and engine.jobs() == []
     assert [known.content for known in me.user_model.list()] == ["lives in Lisbon"]
+
+
+@pytest.mark.parametrize("saver", [None, InMemorySaver()], ids=["without a checkpointer", "with one"])
+def test_an_agent_that_a_tool_runs_with_a_config_of_its_own_is_not_recorded(
+    saver, remembering, chat_model, call, calling
+):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    inner = create_agent(chat_model("Inner."), middleware=[MemoryMiddleware(me)], checkpointer=saver)
+
+    def ask(question: str) -> str:
+        """Ask another agent."""
+        return call(inner, {"messages": [question]}, {"configurable": {"thread_id": "thread-1"}})["messages"][-1].text
+
+    async def aask(question: str) -> str:
+        """Ask another agent."""
+        run = {"configurable": {"thread_id": "thread-1"}}
+        return (await inner.ainvoke({"messages": [question]}, run))["messages"][-1].text
+
+    tool = StructuredTool.from_function(ask, coroutine=aask, name="ask")
+    model = chat_model(calling("ask", question="Well?"), "Outer.")
+    call(create_agent(model, [tool], middleware=[MemoryMiddleware(me)]), {"messages": ["Hello."]}, THREAD)
+    chat = me.conversation("thread-1")
+    assert [message.content for message in chat.messages()] == ["Hello.", "", "Inner.", "Outer."]
+    assert chat.record().user_turns == 1 and chat.pending().messages == 0
+
+
+def test_nor_is_one_that_runs_in_a_tool_node_of_another_name(remembering, chat_model, call, calling):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    inner = create_agent(chat_model("Inner."), middleware=[MemoryMiddleware(me)])
+
+    def ask(question: str) -> str:
+        """Ask another agent."""
+        return inner.invoke({"messages": [question]})["messages"][-1].text
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("act", ToolNode([ask], name="act"))
+    graph.add_edge(START, "act")
+    call(graph.compile(), {"messages": [calling("ask", question="Well?")]}, THREAD)
+    assert me.conversation("thread-1").record() is None
+
+
+def test_an_agent_that_runs_when_a_tool_is_done_is_recorded(remembering, chat_model):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    agent = create_agent(chat_model("Fine."), middleware=[MemoryMiddleware(me)])
+    [tool] = memory_tools(me, names=["recall"])
+
+    def failing() -> None:
+        """Fail."""
+        raise ValueError("down")
+
+    async def one_after_the_other():
+        await tool.ainvoke({"query": "Falcon"})
+        with pytest.raises(ValueError, match="down"):
+            StructuredTool.from_function(failing).invoke({})
+        await agent.ainvoke({"messages": ["Hello."]}, THREAD)
+
+    asyncio.run(one_after_the_other())
+    assert me.conversation("thread-1").record().messages == 2

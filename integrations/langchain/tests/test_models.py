@@ -4,10 +4,14 @@ import asyncio
 import subprocess
 import sys
 
+import pytest
+from langchain_classic.embeddings import CacheBackedEmbeddings
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import AIMessage
+from langchain_core.stores import InMemoryStore
 
 from langchain_memoranda import LangChainEmbedder, LangChainModel
+from memoranda.errors import ConfigurationError
 from memoranda.protocols import Completion, Embedder, LanguageModel
 
 
@@ -30,6 +34,27 @@ def test_questions_and_texts_are_embedded_each_in_its_own_way():
         plain = embedder.embed(texts, purpose)
         assert plain == asyncio.run(embedder.aembed(texts, purpose)) and len(plain) == 2
     assert embedder.embed(texts, "text") != embedder.embed(texts, "query")
+
+
+def test_two_models_never_have_one_name():
+    def named(kind="Served", **fields):
+        return type(kind, (DeterministicFakeEmbedding,), {"__annotations__": dict.fromkeys(fields, str), **fields})
+
+    served = [
+        named(model_id="titan")(size=8),
+        named(endpoint_name="ours")(size=8),
+        named(model_path="/somewhere/small.gguf")(size=8),
+        named(model="default", deployment="")(size=8, deployment="first"),
+        named(model="default", deployment="")(size=8, deployment="second"),
+        named(model="default", deployment="")(size=8),
+    ]
+    names = [LangChainEmbedder(model, dimensions=8).name for model in served]
+    said = ["titan", "ours", "small.gguf", "first", "second", "default"]
+    assert names == [f"langchain/Served/{name}" for name in said]
+    cached = [CacheBackedEmbeddings(model, InMemoryStore()) for model in served]
+    assert [LangChainEmbedder(model, dimensions=8).name for model in cached] == names
+    with pytest.raises(ConfigurationError, match="give name="):
+        LangChainEmbedder(DeterministicFakeEmbedding(size=8))
 
 
 def test_an_engine_remembers_with_them(make_engine, chat_model, call):

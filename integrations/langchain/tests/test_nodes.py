@@ -16,8 +16,9 @@ THREAD = {"configurable": {"thread_id": "thread-1"}}
 @pytest.fixture
 def graph(chat_model):
     """A graph of one node that shows what is remembered and records what is said, and its model."""
+    saver = InMemorySaver()
 
-    def make(persona, model):
+    def make(persona, model, checkpointer=saver):
         def talk(state, config):
             chat = persona.conversation(config["configurable"]["thread_id"])
             nodes.record(chat, state["messages"])
@@ -39,7 +40,7 @@ def graph(chat_model):
         graph = StateGraph(MessagesState)
         graph.add_node("talk", RunnableLambda(talk, atalk))
         graph.set_entry_point("talk")
-        return graph.compile(checkpointer=InMemorySaver())
+        return graph.compile(checkpointer=checkpointer)
 
     return make
 
@@ -57,6 +58,19 @@ def test_a_graph_shows_records_and_flushes(remembering, chat_model, call, graph,
     assert chat.pending().messages == 4
     done = nodes.flush(chat) if mode == "sync" else asyncio.run(nodes.aflush(chat))
     assert done.written == 2 and nodes.flush(chat).messages == 0
+
+
+def test_without_a_checkpointer_what_is_sent_again_is_recorded_once(remembering, chat_model, call, graph):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    compiled = graph(me, chat_model("a0", "a1 ", "a2"), checkpointer=None)
+    history = []
+    for turn in range(3):
+        history.append({"role": "user", "content": f"u{turn}"})
+        state = call(compiled, {"messages": history}, THREAD)
+        history.append({"role": "assistant", "content": state["messages"][-1].text.strip()})
+    stored = [message.text.strip() for message in me.conversation("thread-1").messages()]
+    assert stored == [message["content"] for message in history]
 
 
 def test_nothing_to_show_is_no_message(remembering):

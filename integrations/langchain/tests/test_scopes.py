@@ -44,12 +44,63 @@ def test_whom_the_server_has_authenticated_nobody_overrules(remembering):
     runtime.context = {"user": "bo"}
     with pytest.raises(NotAllowed):
         resolver.persona_of(runtime)
-    runtime.context, runtime.config = None, {"configurable": {"user_id": "ana", "tenant": "acme", "project": "falcon"}}
+    runtime.context, runtime.config = None, {"configurable": {"user_id": "ana", "project": "falcon"}}
     scope = resolver.persona_of(runtime).scope
-    assert (scope.user, scope.tenant, scope.project) == ("ana", "acme", "falcon")
-    runtime.context = {"persona": object()}
+    assert (scope.user, scope.project) == ("ana", "falcon")
+    runtime.server_info = SimpleNamespace(user={"identity": "bo"})
+    with pytest.raises(NotAllowed):
+        resolver.persona_of(runtime)
+    runtime.context, runtime.server_info = {"persona": object()}, server
     with pytest.raises(ConfigurationError, match="persona is no name"):
         resolver.persona_of(runtime)
+
+
+@pytest.mark.parametrize("place", ["context", "configurable"])
+def test_a_tenant_that_a_client_names_counts_only_where_nobody_is_signed_in(place, remembering):
+    engine, _ = remembering()
+    named = {"tenant": "acme", "user": "ana"}
+    runtime = SimpleNamespace(context=named if place == "context" else None, config={"configurable": named})
+    assert ScopeResolver(engine).persona_of(runtime).scope.tenant == "acme"
+    runtime.server_info = SimpleNamespace(user={"identity": "ana", "org": "acme"})
+    with pytest.raises(NotAllowed, match="tenant="):
+        ScopeResolver(engine).persona_of(runtime)
+    for tenant in ("acme", lambda runtime: runtime.server_info.user["org"]):
+        assert ScopeResolver(engine, tenant=tenant).persona_of(runtime).scope.tenant == "acme"
+    with pytest.raises(NotAllowed, match="another tenant"):
+        ScopeResolver(engine, tenant="other").persona_of(runtime)
+    with pytest.raises(ConfigurationError, match="return a name"):
+        ScopeResolver(engine, tenant=lambda runtime: None).persona_of(runtime)
+
+
+def test_the_tenant_that_a_program_chooses_holds_for_its_tools_and_its_transcript(
+    remembering, chat_model, call, calling
+):
+    engine, _ = remembering()
+    model = chat_model(calling("memory", action="write", content="Falcon is out."), "Fine.")
+    agent = create_agent(model, middleware=[MemoryMiddleware(engine, tenant="acme")])
+    call(agent, {"messages": ["Hello."]}, {"configurable": {"thread_id": "thread-1", "user_id": "ana"}})
+    ana = engine.persona("main", tenant="acme", user="ana")
+    assert len(ana.memories.list()) == 1 and ana.conversation("thread-1").record().messages == 4
+    run = {"configurable": {"thread_id": "thread-1", "user_id": "ana", "tenant": "other"}}
+    with pytest.raises(NotAllowed):
+        call(agent, {"messages": ["Hello."]}, run)
+
+
+def test_a_function_that_cannot_be_called_here_is_refused_at_once(remembering):
+    engine, _ = remembering()
+
+    async def whose(runtime):
+        return engine.persona("main")
+
+    for options in ({"memory": whose}, {"memory": engine, "conversation": whose}, {"memory": engine, "tenant": whose}):
+        with pytest.raises(ConfigurationError, match="must be a plain function"):
+            ScopeResolver(**options)
+    with pytest.raises(ConfigurationError, match="must return a persona"):
+        ScopeResolver(lambda runtime: "main").persona_of(None)
+    for needs_a_run in (lambda runtime: engine.persona("main", user=runtime.context["user"]), lambda runtime: None):
+        with pytest.raises(ConfigurationError, match="called once with None"):
+            MemoryMiddleware(needs_a_run)
+        MemoryMiddleware(needs_a_run, tools=False)
 
 
 @pytest.mark.parametrize("axis", ["persona", "tenant", "user", "project"])

@@ -13,6 +13,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from langchain_memoranda import FlushingSummarizationMiddleware, MemoryMiddleware
 from langchain_memoranda.summarization import _whole
+from memoranda.errors import ConfigurationError
 from memoranda.policies import CompactionPolicy, Policies
 
 THREAD = {"configurable": {"thread_id": "thread-1"}}
@@ -155,6 +156,29 @@ def test_whatever_is_kept_has_no_result_without_its_call_and_ends_the_thread(kin
         assert kept == before[len(before) - len(kept) :] and len(before) > len(kept) >= len(before) - first
     calls = {call["id"] for message in kept if isinstance(message, AIMessage) for call in message.tool_calls}
     assert {message.tool_call_id for message in kept if isinstance(message, ToolMessage)} <= calls
+
+
+def test_a_call_s_id_that_comes_again_takes_no_later_result_away():
+    before = [
+        HumanMessage("Go.", id="0"),
+        called("c1").model_copy(update={"id": "1"}),
+        HumanMessage("Well?", id="2"),
+        ToolMessage("First.", tool_call_id="c1", id="3"),
+        called("c1").model_copy(update={"id": "4"}),
+        ToolMessage("Second.", tool_call_id="c1", id="5"),
+    ]
+    for first, kept in ((3, "12345"), (4, "45"), (5, "45")):
+        update = _whole(before, {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *before[first:]]})
+        assert [message.id for message in update["messages"][1:]] == list(kept)
+
+
+def test_a_run_of_nobody_costs_no_summary(remembering, chat_model, call):
+    engine, _ = remembering()
+    model = chat_model("A summary.")
+    middleware = FlushingSummarizationMiddleware(model, engine, trigger=("messages", 2), keep=("messages", 1))
+    with pytest.raises(ConfigurationError, match="No user is named"):
+        run(call, chat_model, middleware, talk(3))
+    assert not model.seen
 
 
 def test_what_is_replaced_is_recorded_and_flushed_first(remembering, chat_model, call):

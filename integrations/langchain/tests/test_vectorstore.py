@@ -201,8 +201,8 @@ def test_what_is_chosen_is_what_langchain_would_choose(ana):
 
 
 def test_an_embedding_that_is_the_engines_shares_its_vectors(make_engine):
-    me = make_engine(embedder=LangChainEmbedder(FAKE)).handle.persona("main")
-    store = KnowledgeVectorStore.from_documents(PUMPS, FAKE, persona=me, collection="pumps")
+    me = make_engine(embedder=LangChainEmbedder(FAKE, name="fake")).handle.persona("main")
+    store = KnowledgeVectorStore.from_documents(PUMPS, FAKE, persona=me, collection="pumps", model="fake")
     assert store.embeddings is FAKE
     [best] = KnowledgeVectorStore(me, "pumps").similarity_search(PUMPS[2].page_content, k=1, search_mode="dense")
     assert best == PUMPS[2]

@@ -1,7 +1,8 @@
 """A pytest plugin that puts Memoranda's classes in the place of LangChain's own in LangChain's own tests.
 
-`MEMORANDA_UPSTREAM` says which: `history`, `agents`, or `indexing` (see `memoranda_vectors`), or one of the stores of
-`memoranda_store`; without it nothing is changed, which is the baseline.
+`MEMORANDA_UPSTREAM` says which: `history`, `agents`, `prompts` (agents that remember something, and say so in their
+prompt), or `indexing` (see `memoranda_vectors`), or one of the stores of `memoranda_store`; without it nothing is
+changed, which is the baseline.
 """
 
 import contextlib
@@ -25,7 +26,10 @@ def pytest_configure(config: pytest.Config) -> None:
         case "history":
             _swap_histories()
         case "agents":
-            _swap_create_agent()
+            _swap_create_agent("main", instructions=False)
+        case "prompts":
+            _ENGINE.persona("remembering").memories.write("Falcon is released on 12 March.")
+            _swap_create_agent("remembering", instructions=True)
         case "indexing":
             importlib.import_module("memoranda_vectors").swap()
         case "store-core" | "store-sqlite" | "store-postgres":
@@ -109,7 +113,7 @@ def _module(name: str, **members: Any) -> None:
     sys.modules[name] = module
 
 
-def _swap_create_agent() -> None:
+def _swap_create_agent(persona: str, *, instructions: bool) -> None:
     import langchain.agents
     from langchain.agents import factory
 
@@ -119,7 +123,11 @@ def _swap_create_agent() -> None:
 
     def create_agent(*args: Any, middleware: Any = (), **options: Any) -> Any:
         ours = MemoryMiddleware(
-            _ENGINE.persona("main"), conversation=uuid4().hex, tools=False, instructions=False, name="memoranda"
+            _ENGINE.persona(persona),
+            conversation=uuid4().hex,
+            tools=False,
+            instructions=instructions,
+            name="memoranda",
         )
         return plain(*args, middleware=[ours, *middleware], **options)
 

@@ -44,7 +44,8 @@ STORES = {
 }
 """The tests of LangGraph's own stores; those of the Postgres store are run on Postgres, the others on both."""
 LEAST = {
-    **{"history": 27, "postgres": 2, "agents": 370, "indexing on SQLite": 55, "indexing on Postgres": 55},
+    **{"history": 27, "postgres": 2, "agents": 370, "prompts": 370},
+    **{f"indexing on {database}": 55 for database in ("SQLite", "Postgres")},
     **{f"store-core on {database}": 117 for database in ("SQLite", "Postgres")},
     **{f"store-sqlite on {database}": 142 + 11 for database in ("SQLite", "Postgres")},
     "store-postgres on Postgres": 299,
@@ -61,6 +62,7 @@ def main() -> None:
         running = {
             "agents": pool.submit(ran, agents, AGENTS, swap="agents"),
             "baseline": pool.submit(ran, agents, AGENTS),
+            "prompts": pool.submit(ran, agents, AGENTS, swap="prompts"),
             "history": pool.submit(ran, core, HISTORY, swap="history", plain=True),
             "postgres": pool.submit(
                 ran, postgres, POSTGRES, swap="history", plain=True, MEMORANDA_UPSTREAM_POSTGRES="1"

@@ -7,7 +7,7 @@ as a list.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from enum import Enum
@@ -35,6 +35,9 @@ _OTHER_ROLES = {
 _ROLE = "role"  # in `extra`: what the role was called where it has another name here
 _TAG = "$type"
 _PLAIN = "{}"  # the body of a message that is its text alone
+_REPLACED = "replaced"  # in a body: the traces of the forms that a message had before
+_TRACES_KEPT = 8
+_TRACE_LENGTH = 6  # 24 bits: an edit is taken for an earlier form once in two million times
 _DEPTH_LIMIT = 100
 _KEY_BYTES = 200  # longer ids would not fit into an index of either database beside the other columns
 
@@ -234,6 +237,27 @@ def body(message: Message, index: int | None = None) -> str:
     return _written(given, "", index) if given else _PLAIN
 
 
+def trace(digest: str) -> str:
+    """Return what is kept of the digest of a form that was replaced: too little to guess a redacted text by."""
+    return digest[:_TRACE_LENGTH]
+
+
+def replaced(body: str | None) -> list[str]:
+    """Return the traces of the forms that a message had before, the oldest first."""
+    return list(json.loads(body)[_REPLACED]) if body and has_replaced(body) else []
+
+
+def has_replaced(body: Any) -> Any:
+    """Say of a body, or of its column, whether its message had another form before."""
+    return body.startswith(f'{{"{_REPLACED}":')
+
+
+def replacing(body: str, traces: Sequence[str]) -> str:
+    """Return the body of a message that takes the place of forms with these traces; the newest of them are kept."""
+    head = json.dumps({_REPLACED: list(traces[-_TRACES_KEPT:])}, separators=(",", ":"))
+    return head if body == _PLAIN else f"{head[:-1]},{body[1:]}"
+
+
 def payload(message: Message, index: int | None = None) -> str | None:
     """Return the framework's own form as JSON, None where there is none.
 
@@ -257,6 +281,7 @@ def stored(row: Any) -> Message:
     }
     if row.body != _PLAIN:
         fields |= metadata.decode(json.loads(row.body))
+        fields.pop(_REPLACED, None)
         if not isinstance(fields["content"], str):
             fields["content"] = tuple(fields["content"])
         fields["tool_calls"] = tuple(ToolCall(**call) for call in fields.get("tool_calls", ()))

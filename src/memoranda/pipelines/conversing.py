@@ -26,7 +26,7 @@ _LISTED = 100
 
 
 def append(context: Context, name: str, said: Said | Iterable[Said], new_ids: bool) -> Steps[list[Message]]:
-    """Add messages at the end; what is there already stays as it is."""
+    """Add messages at the end; what is there already stays in its place, with the words it has now."""
     drafts = yield from _drafts(context, said)
     yield from opened(context)
     return (yield from write(rows.append, context.scope, name, drafts, context.setting().now, bool(new_ids)))

@@ -1,7 +1,8 @@
 """Messages as rows: in the order of the database, each once, and read from the end.
 
-A message with an id is the one that was appended under it before, wherever it stands. Messages without one are known by
-what they say and where: as the end of the conversation, or right after a message that is known.
+A message with an id is the one that was appended under it before, wherever it stands, and takes the words it has now.
+Messages without one are known by what they say and where: as the end of the conversation, or right after a message that
+is known.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +10,7 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, literal_column, select, true, update
+from sqlalchemy import ColumnElement, Connection, Row, case, delete, func, literal_column, select, true, update
 
 from memoranda.db.queries import conversations
 from memoranda.db.queries.conversations import of_conversation
@@ -18,7 +19,7 @@ from memoranda.drafts import Setting
 from memoranda.ids import new_id
 from memoranda.messages import Message, windowing
 from memoranda.messages.drafts import MessageDraft, overlap
-from memoranda.messages.forms import stored
+from memoranda.messages.forms import has_replaced, replaced, replacing, stored, trace
 from memoranda.scope import Scope
 from memoranda.text import clean
 
@@ -192,18 +193,22 @@ def append(
 ) -> list[Message]:
     """Add at the end what is not there yet, and return every message of the batch as it is stored.
 
-    With `new_ids` a batch of which no id is known may be what was said before, under ids of its own.
+    What is there under the id of a message that says something else now is rewritten in its place. With `new_ids` what
+    has an unknown id may have been said before, under another.
     """
     if not drafts:
         return []
     conversation = conversations.locked(conn, tables, scope, name, now)
-    known = _known(conn, tables, conversation, drafts)
-    if new_ids and not any(known):
-        known = _said_before(conn, tables, conversation, drafts)
-    fresh: dict[str | int, int] = {}  # what is new, by key or by its place in the batch, and the place
+    by_key = _by_key(conn, tables, conversation, drafts)
+    known = _known(conn, tables, conversation, drafts, by_key)
+    _rewrite(conn, tables, conversation, drafts, by_key, now)
+    if new_ids and None in known:
+        said = _said_before(conn, tables, conversation, drafts, known)
+        known = [by_id or by_words for by_id, by_words in zip(known, said, strict=True)]
+    fresh: dict[str | int, int] = {}  # what is new, by key or by its place in the batch, and the last place of its kind
     for place, draft in enumerate(drafts):
         if known[place] is None:
-            fresh.setdefault(draft.key or place, place)
+            fresh[draft.key or place] = place
     added = _add(conn, tables, conversation, [drafts[place] for place in fresh.values()], now)
     new = dict(zip(fresh, added, strict=True))
     old = at(conn, tables, conversation, {position for position in known if position is not None})
@@ -313,11 +318,41 @@ def _touch(conn: Connection, tables: Tables, conversation: Row[Any], values: Map
     conn.execute(update(c).where(*own).values(**values))
 
 
+def _rewrite(
+    conn: Connection,
+    tables: Tables,
+    conversation: Row[Any],
+    drafts: Sequence[MessageDraft],
+    by_key: Mapping[str | None, Any],
+    now: datetime,
+) -> None:
+    """Give messages that are there under the ids of a batch the words that they have in it.
+
+    A form that was replaced does not come back: whoever sends a whole history again may not know that a part of it was
+    redacted meanwhile.
+    """
+    latest = {draft.key: draft for draft in drafts}
+    changed = {row.position: latest[key] for key, row in by_key.items() if latest[key].digest != row.digest}
+    m = tables.messages
+    mine = of_conversation(m, conversation)
+    for part in _parts(changed):
+        statement = select(m.c.position, m.c.digest, m.c.body).where(*mine, m.c.position.in_(part))
+        for position, digest, body in conn.execute(statement).all():
+            draft, before = changed[position], replaced(body)
+            if trace(draft.digest) not in before:
+                values = _said(draft) | {"body": replacing(draft.body, [*before, trace(digest)])}
+                conn.execute(update(m).where(*mine, m.c.position == position).values(**values))
+                _touch(conn, tables, conversation, {"updated_at": now})
+
+
 def _known(
-    conn: Connection, tables: Tables, conversation: Row[Any], drafts: Sequence[MessageDraft]
+    conn: Connection,
+    tables: Tables,
+    conversation: Row[Any],
+    drafts: Sequence[MessageDraft],
+    by_key: Mapping[str | None, Any],
 ) -> list[int | None]:
     """Return the position of each message that is there already, None for one that is new."""
-    by_key = _by_key(conn, tables, conversation, drafts)
     end = _end(conn, tables, conversation, len(drafts)) if any(draft.key is None for draft in drafts) else []
     places = {row.position: place for place, row in enumerate(end)}
 
@@ -337,21 +372,42 @@ def _known(
 
 
 def _said_before(
-    conn: Connection, tables: Tables, conversation: Row[Any], drafts: Sequence[MessageDraft]
+    conn: Connection,
+    tables: Tables,
+    conversation: Row[Any],
+    drafts: Sequence[MessageDraft],
+    by_id: Sequence[int | None],
 ) -> list[int | None]:
     """Return the positions of what stands at the end of a conversation and is said again at the beginning of a batch.
 
-    What counts is what user and assistant said. Calls of tools and their results may be left out when it is said again;
-    those that are not are taken for the message that is said next. A single message is always new.
+    What counts is what user and assistant said, but for the space around it, or said before it was rewritten. Calls of
+    tools and their results may be left out when it is said again; those that are not are taken for the message that is
+    said next. A single message is always new.
+
+    Args:
+        conn: A connection.
+        tables: The store's tables.
+        conversation: A row of `conversations.locked`.
+        drafts: The batch.
+        by_id: The positions of those whose ids are known: each of these is what stands there, and nothing else.
     """
     known: list[int | None] = [None] * len(drafts)
     places = [place for place, draft in enumerate(drafts) if draft.message.role in _SPOKEN and draft.content]
     m = tables.messages
     mine = (*of_conversation(m, conversation), m.c.role.in_(_SPOKEN), m.c.content != "")
-    newest = select(m.c.position, m.c.role, m.c.content).where(*mine).order_by(m.c.position.desc()).limit(len(places))
+    body = case((has_replaced(m.c.body), m.c.body)).label("body")
+    newest = select(m.c.position, m.c.role, m.c.content, body).where(*mine).order_by(m.c.position.desc())
+    newest = newest.limit(len(places))
     end = list(reversed(conn.execute(newest).all())) if len(drafts) > 1 and places else []
-    said = [(drafts[place].message.role, drafts[place].content) for place in places]
-    count = overlap([(row.role, row.content) for row in end], said)
+    words = {row.position: (row.role, row.content.strip()) for row in end}
+    before = {form: words[row.position] for row in end for form in replaced(row.body)}
+
+    def said(place: int) -> object:
+        draft = drafts[place]
+        return by_id[place] or before.get(trace(draft.digest), (draft.message.role, draft.content.strip()))
+
+    there = [position if position in by_id else said_there for position, said_there in words.items()]
+    count = overlap(there, [said(place) for place in places])
     next_place = 0
     for place, row in zip(places[:count], end[len(end) - count :], strict=True):
         known[next_place : place + 1] = [row.position] * (place + 1 - next_place)
@@ -404,6 +460,18 @@ def _row(draft: MessageDraft, conversation: Row[Any], position: int, now: dateti
         "author": conversation.author,
         "position": position,
         "key": draft.key,
+        "said_in": draft.said_in,
+        "folded_at": None,
+        "pending_at": None,
+        "created_at": now,
+        "category_terms": "",
+        **_said(draft),
+    }
+
+
+def _said(draft: MessageDraft) -> dict[str, Any]:
+    """Return the columns that hold what a message says."""
+    return {
         "digest": draft.digest,
         "role": draft.message.role,
         "content": draft.content,
@@ -411,12 +479,7 @@ def _row(draft: MessageDraft, conversation: Row[Any], position: int, now: dateti
         "codec": clean(draft.message.codec),
         "payload": draft.payload,
         "tokens": draft.tokens,
-        "said_in": draft.said_in,
-        "folded_at": None,
-        "pending_at": None,
-        "created_at": now,
         "cells": draft.cells,
-        "category_terms": "",
         "content_terms": draft.content_terms,
         "length": draft.length,
     }
