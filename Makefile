@@ -33,7 +33,7 @@ test: $(VENV)/.test
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 test-upstream: $(VENV)/.test
-	$(BIN)/python integrations/langchain/upstream/run.py
+	$(BIN)/python integrations/langchain/upstream/run.py $(SUITES)
 	$(if $(LLAMA_INDEX_SRC),$(LLAMA_INDEX_TESTS),@echo "LlamaIndex's own tests were not run: LLAMA_INDEX_SRC=DIR names a checkout")
 
 test-upstream-llama-index: $(VENV)/.test
