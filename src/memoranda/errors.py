@@ -157,6 +157,11 @@ class ModelRefused(ModelUnavailable):
         super().__init__(message)
         self.status = status
 
+    @property
+    def refuses_caller(self) -> bool:
+        """Whether the service refuses whoever asks, whatever is asked."""
+        return self.status in (401, 403, 404)
+
 
 class EmbedderMismatch(ConfigurationError):
     """The store's vectors were made by another embedder, and vectors of two embedders cannot be compared."""

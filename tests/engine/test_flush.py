@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event
 
 from memoranda import MemoryEngine
-from memoranda.db.queries import extractions, folding
+from memoranda.db.queries import extractions, folding, pending_messages
 from memoranda.effects import Runner
 from memoranda.errors import ConfigurationError, InvalidInput, ModelRefused, ModelUnavailable, NotAllowed
 from memoranda.policies import CompactionPolicy, JobPolicy, Policies, RedactionPolicy
@@ -638,7 +638,7 @@ def test_a_clear_in_the_midst_of_a_plan_leaves_nothing_to_fold_or_to_flush(postg
         scope, setting, policy = me.scope, chat._context.setting(), CompactionPolicy(keep_tokens=0)
         for look in (
             lambda: database.read(folding.plan, scope, "thread-1", policy),
-            lambda: database.read(folding.pending, scope, "thread-1", 100),
+            lambda: database.read(pending_messages.next_slice, scope, "thread-1", 100),
             lambda: database.read(extractions.reviewable, setting, "thread-1"),
         ):
             for statement in (1, 2, 3):

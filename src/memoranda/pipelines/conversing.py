@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from memoranda.db.queries import conversations, folding
+from memoranda.db.queries import conversations, pending_messages
 from memoranda.db.queries import messages as rows
 from memoranda.db.queries.messages import Reconciled
 from memoranda.db.schema import Tables
@@ -54,7 +54,7 @@ def _reconciled(
 ) -> Reconciled:
     done = rows.reconcile(conn, tables, scope, name, drafts, now)
     if done.folded and payload is not None:
-        folding.flush_later(conn, tables, scope, name, now, payload)
+        pending_messages.flush_later(conn, tables, scope, name, now, payload)
     return done
 
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from memoranda.db.queries import extractions, folding, jobs
+from memoranda.db.queries import extractions, jobs, pending_messages, slices, turns
 from memoranda.db.queries.extractions import Extraction, Proposed
-from memoranda.db.queries.folding import Line, Slice
 from memoranda.db.queries.jobs import Claim
+from memoranda.db.queries.slices import Line, Slice
 from memoranda.drafts import Setting, check, draft, hidden
 from memoranda.effects import Steps, complete, compute, read, wake, write
 from memoranda.errors import (
@@ -42,7 +42,6 @@ from memoranda.reports import Flushed, Pending
 from memoranda.scope import Scope
 
 _log = logging.getLogger("memoranda.extraction")
-_OF_CALLERS = (401, 403, 404)  # HTTP statuses by which a model's service refuses whoever asks, whatever is asked
 NO_MODEL = "There is no language model: name one, or set MEMORANDA_LLM_BACKEND."
 _NOTHING = "Nothing is pending."
 TAKEN = "Somebody else was first: the messages were looked through, or cleared, meanwhile."
@@ -59,7 +58,7 @@ def pending(context: Context, name: str, messages: Sequence[Message | str | int]
     named = _named(messages)
     setting, least = context.writing(), context.policies.compaction.flush_min_tokens
     payload = job_payload(context, name)
-    found = yield from write(folding.mark_pending, context.scope, name, named, least, setting.now, payload)
+    found = yield from write(pending_messages.mark_pending, context.scope, name, named, least, setting.now, payload)
     if found.job and context.leaves_jobs:
         yield from wake(context.scope.whose)
     return found
@@ -74,7 +73,7 @@ def out_of_sight(context: Context, name: str, in_sight: Collection[str]) -> Step
     context.writing()
     yield from opened(context)
     keys = {message_forms.key(Message(role="user", id=id)) for id in in_sight}
-    left, found = yield from read(folding.out_of_sight, context.scope, name, keys)
+    left, found = yield from read(pending_messages.out_of_sight, context.scope, name, keys)
     return (yield from pending(context, name, left)) if left else found
 
 
@@ -83,7 +82,7 @@ def end_session(context: Context, name: str) -> Steps[bool]:
     setting = context.writing()
     if (payload := job_payload(context, name)) is None:
         return False
-    left = yield from write(folding.flush_later, context.scope, name, setting.now, payload)
+    left = yield from write(pending_messages.flush_later, context.scope, name, setting.now, payload)
     if left:
         yield from wake(context.scope.whose)
     return left
@@ -93,7 +92,7 @@ def turn_done(context: Context, name: str) -> Steps[bool]:
     """Count a delivered turn, and leave a job to review the conversation where it is time."""
     setting, every = context.writing(), context.policies.review.every
     payload = job_payload(context, name)
-    left = yield from write(folding.count_turn, context.scope, name, every, setting.now, payload)
+    left = yield from write(turns.count_turn, context.scope, name, every, setting.now, payload)
     if left:
         yield from wake(context.scope.whose)
     return left
@@ -108,7 +107,9 @@ def flush(context: Context, name: str) -> Steps[Flushed]:
         return done
     # What failed, what was said in another scope, and what one call could not read.
     payload = job_payload(context, name)
-    if payload is not None and (yield from write(folding.flush_later, context.scope, name, setting.now, payload)):
+    if payload is None:
+        return done
+    if (yield from write(pending_messages.flush_later, context.scope, name, setting.now, payload)):
         failed = done.problem is not None
         yield from wake(context.scope.whose, passing=failed)  # a call that failed is not tried again in line
     return done
@@ -143,7 +144,8 @@ def _next(context: Context, name: str, job: Claim | None = None) -> Steps[tuple[
     """
     policy, model, setting = context.policies.compaction, context.model, context.writing()
     passed: dict[int, tuple[Flushed, MemorandaError]] = {}
-    while (slice := (yield from read(folding.pending, context.scope, name, policy.max_fold_tokens))) is not None:
+    most, turn = policy.max_fold_tokens, pending_messages.next_slice
+    while (slice := (yield from read(turn, context.scope, name, most))) is not None:
         if slice.first in passed:
             return passed[slice.first]
         if not model.configured:
@@ -165,7 +167,7 @@ def _stands_in_the_way(error: MemorandaError, last: bool) -> bool:
     """
     if isinstance(error, Unreadable):
         return last
-    return isinstance(error, NotAllowed) or (isinstance(error, ModelRefused) and error.status not in _OF_CALLERS)
+    return isinstance(error, NotAllowed) or (isinstance(error, ModelRefused) and not error.refuses_caller)
 
 
 def not_retried(error: MemorandaError) -> MemorandaError:
@@ -268,7 +270,7 @@ def _asked(
         dimensions=known.dimensions,
         subjects=subjects(context),
         # Of a longer message a review has read the beginning only.
-        read_before=[one.position for one in said if len(one.text) <= longest and folding.within(one.position, spans)],
+        read_before=[one.position for one in said if len(one.text) <= longest and slices.within(one.position, spans)],
     )
     return (yield from complete(asked, schema=flush_prompt.schema(), model=model))
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from memoranda.db.queries import extractions, jobs
 from memoranda.db.queries.extractions import Extraction, Known, Rewritten
-from memoranda.db.queries.folding import Slice
 from memoranda.db.queries.jobs import Claim
+from memoranda.db.queries.slices import Slice
 from memoranda.dimensions import CONTENT_LIMIT, dimension_name
 from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, complete, compute, read, write

@@ -35,7 +35,6 @@ _log = logging.getLogger("memoranda.jobs")
 _LOOK_AGAIN = 0.05  # seconds between two looks at jobs that another worker holds
 _LONGEST_ATTEMPT = 3_600.0  # seconds in which a worker renews the lease of a job: it may hang
 _REST = 600.0  # seconds in which a service that refuses every call is left alone
-_OF_CALLERS = (401, 403, 404)  # HTTP statuses by which a model's service refuses whoever asks, whatever is asked
 _NEVER_ENDED = "It was begun and never ended: its process died each time."
 _BEYOND = (
     "It was left by a persona with policies of its own, which the workers so far do not know: open an engine with them "
@@ -214,7 +213,7 @@ def _renewed(job: Claim, policy: JobPolicy, until: float) -> Steps[bool]:
 
 def _refuses_every_call(error: Exception) -> bool:
     if isinstance(error, ModelRefused):
-        return error.status in _OF_CALLERS
+        return error.refuses_caller
     return isinstance(error, EmbedderRefused) and not isinstance(error, TextsRefused)
 
 

@@ -1,6 +1,5 @@
 """Which combinations of a test are run."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -16,10 +15,13 @@ def one_sqlite(config: "pytest.Config", items: "list[pytest.Item]", folder: Path
 
     For adapters, which only translate: what tells the two apart is tested with the engine.
     """
-    left = [item for item in items if item.path.is_relative_to(folder) and not _in_turn(item)]
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
+    for item in items:
+        (kept if _in_turn(item) or not item.path.is_relative_to(folder) else left).append(item)
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = _without(items, left)
+        items[:] = kept
 
 
 def _in_turn(item: "pytest.Item") -> bool:
@@ -29,8 +31,3 @@ def _in_turn(item: "pytest.Item") -> bool:
         return True
     name = f"{item.path.name}:{getattr(item, 'originalname', '')}:{callspec.id.replace(backend, '')}"
     return bool(backend == _SQLITE[crc32(name.encode()) % 2])
-
-
-def _without(items: "Iterable[pytest.Item]", left: "Iterable[pytest.Item]") -> "list[pytest.Item]":
-    gone = set(left)
-    return [item for item in items if item not in gone]

@@ -2,7 +2,7 @@
 
 Of two workers that have read the same messages the first one stores; the other finds its slice taken, and stores
 nothing. So no message is extracted twice, and none is lost where a worker dies: what it read is still to be done. What
-was tried in vain is noted too, and stays pending; see `folding`.
+was tried in vain is noted too, and stays pending; see `pending_messages`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,22 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, and_, delete, select, update
 
-from memoranda.db.queries import adding, conversations, folding, jobs, memories, projects, rows, spaces, user_model
+from memoranda.db.queries import (
+    adding,
+    conversations,
+    jobs,
+    memories,
+    pending_messages,
+    projects,
+    rows,
+    slices,
+    spaces,
+    turns,
+    user_model,
+)
 from memoranda.db.queries.conversations import of_conversation
-from memoranda.db.queries.folding import Slice
 from memoranda.db.queries.jobs import Claim
+from memoranda.db.queries.slices import Slice
 from memoranda.db.queries.visibility import holding, visible
 from memoranda.db.schema import Tables
 from memoranda.drafts import Draft, Setting
@@ -128,14 +140,14 @@ def reviewable(conn: Connection, tables: Tables, setting: Setting, name: str) ->
     if row is None:
         return None
     per_turn = setting.policies.review.messages_per_turn
-    lines = folding.newest_lines(conn, tables, row, per_turn, _reviewed_to(conn, tables, row))
+    lines = slices.newest_lines(conn, tables, row, per_turn, _reviewed_to(conn, tables, row))
     return Slice(conversation_id=row.id, lines=tuple(lines)) if lines else None
 
 
 def read_before(conn: Connection, tables: Tables, setting: Setting, name: str) -> list[tuple[int, int]]:
     """Return the first and last positions of what reviews of a conversation have read."""
     row = conversations.found(conn, tables, setting.scope, name)
-    return folding.extracted(conn, tables, row, "review") if row else []
+    return slices.extracted(conn, tables, row, "review") if row else []
 
 
 def save(
@@ -147,7 +159,7 @@ def save(
     """
     row = conversations.hold(conn, tables, setting.scope, name)
     slice = extraction.slice
-    if row is None or not folding.unchanged(conn, tables, row, slice) or _is_taken(conn, tables, row, extraction):
+    if row is None or not slices.unchanged(conn, tables, row, slice) or _is_taken(conn, tables, row, extraction):
         return None
     if job is not None and extraction.whole and not jobs.finish(conn, tables, job):
         return None  # its lease ended: whoever has the job now does the same
@@ -166,7 +178,7 @@ def save(
         if job is not None:
             _go_on(conn, tables, setting, row, job)
         elif extraction.kind == "review":  # nobody counted turns for it, so the count begins here
-            folding.set_turns(conn, tables, row, 0)
+            turns.set_turns(conn, tables, row, 0)
     return Saved(memories=written, dimensions=dimensions, outrun=outrun)
 
 
@@ -183,17 +195,17 @@ def finish(conn: Connection, tables: Tables, setting: Setting, name: str, job: C
 def _go_on(conn: Connection, tables: Tables, setting: Setting, row: Row[Any], job: Claim) -> None:
     """Leave a finished job anew for what came meanwhile, when nobody else could leave one, and for what it left."""
     if job.kind == jobs.FLUSH:
-        folding.leave_if_due(conn, tables, row, setting.now, job.payload)
+        pending_messages.leave_if_due(conn, tables, row, setting.now, job.payload)
     else:
-        folding.leave_if_counted(conn, tables, row, setting.policies.review.every, job.payload)
+        turns.leave_if_counted(conn, tables, row, setting.policies.review.every, job.payload)
 
 
 def set_aside(conn: Connection, tables: Tables, setting: Setting, name: str, extraction: Extraction) -> None:
     """Let everything else that is pending go before a slice that nothing could be taken from: it stays pending."""
     row, slice = conversations.hold(conn, tables, setting.scope, name), extraction.slice
-    if row is None or not folding.unchanged(conn, tables, row, slice):
+    if row is None or not slices.unchanged(conn, tables, row, slice):
         return
-    if {line.position for line in slice.lines} <= folding.still_pending(conn, tables, row, slice):
+    if {line.position for line in slice.lines} <= pending_messages.still_pending(conn, tables, row, slice):
         _record(conn, tables, row, extraction, 0, setting.now)
 
 
@@ -201,7 +213,7 @@ def make_way(conn: Connection, tables: Tables, setting: Setting, name: str, job:
     """Leave another job than the one that is given up now, for what is due: it cannot have its key as well."""
     row = conversations.hold(conn, tables, setting.scope, name)
     if row is not None:
-        folding.make_way(conn, tables, row, setting.now, job)
+        pending_messages.make_way(conn, tables, row, setting.now, job)
 
 
 def _taken(conn: Connection, tables: Tables, setting: Setting, name: str, since: datetime) -> list[Memory]:
@@ -242,8 +254,8 @@ def _is_taken(conn: Connection, tables: Tables, row: Row[Any], extraction: Extra
     if extraction.kind == "review":
         read_to = _reviewed_to(conn, tables, row)
         return any(said_in == slice.said_in and position >= slice.first for said_in, position in read_to)
-    seen = folding.extracted(conn, tables, row, "flush")
-    waiting = folding.still_pending(conn, tables, row, slice)  # what was set aside was not read
+    seen = slices.extracted(conn, tables, row, "flush")
+    waiting = pending_messages.still_pending(conn, tables, row, slice)  # what was set aside was not read
     read = [line.position for line in slice.lines if line.position not in waiting]
     return any(first <= position <= last for position in read for first, last in seen)
 

@@ -11,7 +11,21 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Connection, and_, case, delete, func, or_, select, true, type_coerce, update
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    true,
+    type_coerce,
+    update,
+)
 
 from memoranda.db.corpora import Kind
 from memoranda.db.schema import Tables
@@ -91,6 +105,17 @@ def is_waiting(conn: Connection, tables: Tables, owner: tuple[str, str], unique_
     j = tables.jobs
     own = (j.c.tenant == owner[0], j.c.persona == owner[1], j.c.unique_key == unique_key)
     return conn.execute(select(j.c.id).where(*own)).first() is not None
+
+
+def leave_for(conn: Connection, tables: Tables, conversation: Row[Any], kind: str, payload: Any) -> None:
+    """Leave a job about a conversation, one of a kind."""
+    owner, key = key_for(conversation, kind)
+    enqueue(conn, tables, owner, kind, payload, unique_key=key)
+
+
+def key_for(conversation: Row[Any], kind: str) -> tuple[tuple[str, str], str]:
+    """Return whose the job of a kind about a conversation is, and the key of which there is one."""
+    return (conversation.tenant, conversation.persona), f"{kind}:{conversation.id.hex}"
 
 
 def enqueue_embedding(
