@@ -38,7 +38,7 @@ REVIEW = {
     "after it was saved": ("save", 1, True),
 }
 FLUSH = {
-    "after the messages were read": ("pending", 1, True),
+    "after the messages were read": ("next_slice", 1, True),
     "after the model was asked": ("complete", 1, True),
     "while it is saved": ("save", 1, False),
     "after it was saved": ("save", 1, True),
