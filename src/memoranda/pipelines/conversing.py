@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from memoranda.db.queries import conversations, pending_messages
+from memoranda.db.queries import conversations, message_writing, pending_messages
 from memoranda.db.queries import messages as rows
-from memoranda.db.queries.messages import Reconciled
+from memoranda.db.queries.message_writing import Reconciled
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
 from memoranda.effects import Steps, compute, read, wake, write
@@ -29,7 +29,7 @@ def append(context: Context, name: str, said: Said | Iterable[Said], new_ids: bo
     """Add messages at the end; what is there already stays in its place, with the words it has now."""
     drafts = yield from _drafts(context, said)
     yield from opened(context)
-    return (yield from write(rows.append, context.scope, name, drafts, context.setting().now, bool(new_ids)))
+    return (yield from write(message_writing.append, context.scope, name, drafts, context.setting().now, bool(new_ids)))
 
 
 def reconcile(context: Context, name: str, said: Iterable[Said]) -> Steps[list[Message]]:
@@ -52,7 +52,7 @@ def _reconciled(
     now: datetime,
     payload: Any,
 ) -> Reconciled:
-    done = rows.reconcile(conn, tables, scope, name, drafts, now)
+    done = message_writing.reconcile(conn, tables, scope, name, drafts, now)
     if done.folded and payload is not None:
         pending_messages.flush_later(conn, tables, scope, name, now, payload)
     return done
@@ -88,7 +88,7 @@ def archive(context: Context, name: str, named: Sequence[Message | int]) -> Step
     yield from opened(context)
     if positions:  # pending first: what is marked and still shown is looked through once, what is neither is lost
         yield from extracting.pending(context, name, positions)
-    return (yield from write(rows.archive, context.scope, name, positions, setting.now))
+    return (yield from write(message_writing.archive, context.scope, name, positions, setting.now))
 
 
 def remove(context: Context, name: str, named: Sequence[Message | int]) -> Steps[list[Message]]:
@@ -96,7 +96,7 @@ def remove(context: Context, name: str, named: Sequence[Message | int]) -> Steps
     positions = _positions(named)
     setting = context.writing()
     yield from opened(context)
-    return (yield from write(rows.remove, context.scope, name, positions, setting.now))
+    return (yield from write(message_writing.remove, context.scope, name, positions, setting.now))
 
 
 def record(context: Context, name: str) -> Steps[ConversationRecord | None]:

@@ -13,13 +13,14 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, func, or_, select, 
 from memoranda.db.queries import conversations, jobs
 from memoranda.db.queries.conversations import of_conversation
 from memoranda.db.queries.jobs import Claim
+from memoranda.db.queries.messages import parts
 from memoranda.db.queries.slices import Slice, extracted, lines_of, within, within_tokens
 from memoranda.db.schema import Tables
 from memoranda.reports import Pending
 from memoranda.scope import Scope
 
 _TOGETHER = 500
-"""Positions named in one statement."""
+"""Keys, positions or spans named in one statement."""
 _REST = timedelta(days=1)
 """How long no job is left for what was set aside: each try may cost a call of a model."""
 
@@ -95,8 +96,7 @@ def mark(conn: Connection, tables: Tables, row: Row[Any], positions: Sequence[in
     """Mark the messages at these positions as pending."""
     m = tables.messages
     mine = (*of_conversation(m, row), m.c.role != "system", m.c.pending_at.is_(None))
-    for start in range(0, len(positions), _TOGETHER):
-        part = positions[start : start + _TOGETHER]
+    for part in parts(positions):
         conn.execute(update(m).where(*mine, m.c.position.in_(part)).values(pending_at=now))
 
 
