@@ -1,6 +1,8 @@
 """Blocks, tools, retrievers, models and ingestion."""
 
 import asyncio
+import threading
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -8,12 +10,15 @@ from llama_index.core import Document
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.embeddings import MockEmbedding
 from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.storage.docstore import SimpleDocumentStore
 
 import llama_index.memory.memoranda as package
 from llama_index.memory.memoranda import (
     KnowledgeRetriever,
     KnowledgeSink,
+    KnowledgeVectorStore,
     LlamaIndexEmbedder,
     LlamaIndexModel,
     MemoryBlock,
@@ -77,6 +82,22 @@ async def test_a_block_is_shortened_from_its_end_and_never_fails(make_engine):
     refusing = MemoryBlock(persona=engine.persona("main", preset="ledger"))
     assert await refusing.aget([], session_id="a") == ""
     await refusing.aput([user("hello")], session_id="a")
+
+
+async def test_a_block_that_is_shortened_stays_in_its_fences_and_loses_memories_first(ana):
+    for n in range(4):
+        ana.memories.write(f"Tea number {n} was at {n} o'clock.", importance=9 - n)
+    ana.user_model.write("baseline", "based in Lisbon")
+    block = MemoryBlock(persona=ana, priority=1)
+    text = await block.aget([], session_id="a")
+    seen = []
+    while text:
+        lines = text.split("\n")
+        opened = [line[1:] for line in lines if line.startswith("<memoranda-")]
+        assert opened == [line[2:] for line in lines if line.startswith("</memoranda-")]
+        seen.append((text.count("Tea number"), "Lisbon" in text))
+        text = await block.atruncate(text, 1) or ""
+    assert seen == [(4, True), (3, True), (2, True), (1, True), (0, True)]
 
 
 async def test_recall_follows_the_newest_user_message(ana):
@@ -146,6 +167,43 @@ def test_documents_are_taken_in_once_replaced_and_removed(ana, mode):
     assert [document.source for document in ana.knowledge.list()] == ["one", "three"]
 
 
+def test_a_document_that_was_emptied_is_gone_and_others_documents_stay(engine, mode):
+    ana, ben = (engine.handle.persona("main", tenant="t", user=name) for name in ("ana", "ben"))
+    ana.projects.add_member("p", "ana")
+    ana.projects.add_member("p", "ben")
+
+    def ingest(persona, *documents, **fields):
+        if mode == "sync":
+            return ingest_documents(persona, documents, **fields)
+        return asyncio.run(aingest_documents(persona, documents, **fields))
+
+    shared = {"audience": "project", "project": "p", "collection": "notes"}
+    ingest(ben, Document(id_="his", text="Ben's tea."), **shared)
+    ingest(ana, Document(id_="hers", text="Ana's tea.", metadata={"at": PurePosixPath("/x")}), **shared)
+    ingest(ana, Document(id_="other", text="Coffee.", metadata={"collection": "notes"}))
+    assert [document.source for document in ana.knowledge.list()] == ["hers", "his", "other"]
+    assert ingest(ana, Document(id_="hers", text=" "), Document(id_="his", text="")) == []
+    assert [document.source for document in ana.knowledge.list()] == ["his", "other"]
+    ingest(ana, **shared)
+    assert [document.source for document in ana.knowledge.list()] == ["his", "other"]
+
+
+def test_a_pipeline_takes_in_what_its_cache_and_its_document_store_know(engine):
+    ana, ben = (engine.handle.persona("main", user=name) for name in ("ana", "ben"))
+    sinks = [KnowledgeSink(persona=persona, collection="notes") for persona in (ana, ben)]
+    model = MockEmbedding(embed_dim=2)
+    pipeline = IngestionPipeline(
+        transformations=[model, *sinks], docstore=SimpleDocumentStore(), vector_store=KnowledgeVectorStore(persona=ana)
+    )
+    for text in ("Tea.", "Tea.", "Coffee."):
+        pipeline.run(documents=[Document(id_="a", text=text), Document(id_="b", text="Tea.")])
+    for persona in (ana, ben):
+        assert [chunk.content for source in "ab" for chunk in persona.knowledge.get(source)] == ["Coffee.", "Tea."]
+    whole = KnowledgeSink(persona=ben, collection="notes", deletes_vanished=True)
+    IngestionPipeline(transformations=[whole]).run(documents=[Document(id_="b", text="Tea.")])
+    assert [document.source for document in ben.knowledge.list()] == ["b"]
+
+
 def test_a_pipeline_ends_in_the_knowledge(ana):
     nodes = IngestionPipeline(transformations=[KnowledgeSink(persona=ana)]).run(
         documents=[Document(id_="d", text="Tea.")]
@@ -191,3 +249,24 @@ async def test_embeddings_and_models_serve_the_engine(scripted):
         await model.acomplete([{"role": "user", "content": "hi"}], schema={"type": "array"}),
     ):
         assert said.text.startswith("1 hi") and "array" in said.text and said.cut and said.input_tokens == 3
+
+
+class Blocking(CustomLLM):
+    """A model that has a sync half only, and says in which thread it was asked."""
+
+    @property
+    def metadata(self):
+        return LLMMetadata()
+
+    def complete(self, prompt, formatted=False, **options):
+        return CompletionResponse(text=threading.current_thread().name)
+
+    def stream_complete(self, prompt, formatted=False, **options):
+        raise NotImplementedError
+
+
+async def test_a_model_without_an_async_half_is_asked_in_a_thread():
+    said = await LlamaIndexModel(Blocking()).acomplete([{"role": "user", "content": "hi"}])
+    assert said.text != threading.current_thread().name
+    native = LlamaIndexModel(Blocking(), native_async=True)
+    assert (await native.acomplete([{"role": "user", "content": "hi"}])).text == threading.current_thread().name

@@ -70,6 +70,19 @@ async def test_a_history_is_given_beside_the_memory(memory, ana, scripted):
     assert len(ana.memories.list()) == 1, "what was remembered stays, whatever the history is"
 
 
+@pytest.mark.parametrize("method", ["system", "user", "merged"])
+async def test_an_agent_s_state_is_written_around_what_the_user_said(ana, scripted, method):
+    ana.memories.write("Tea is at four.")
+    ana.user_model.write("baseline", "based in Lisbon")
+    memory = MemorandaMemory(persona=ana, session_id="s", insert_method=method)
+    llm = scripted(counting)
+    for text in ("one", "two"):
+        await FunctionAgent(llm=llm, tools=[], initial_state={"n": 1}).run(text, memory=memory)
+    assert llm.shown[-1][-1].blocks[-1].text.endswith("Current message:\ntwo\n")
+    assert "Lisbon" in "".join(contents(llm.shown[-1]))
+    assert contents(await memory.aget_all())[::2] == ["one", "two"]
+
+
 async def test_calls_of_tools_are_kept_with_their_results_and_shown_again(memory, ana, scripted, calling):
     def answer(messages):
         if messages[-1].role == "user" and "four" in messages[-1].content:

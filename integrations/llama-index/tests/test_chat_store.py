@@ -70,6 +70,19 @@ def test_the_stock_memory_works_on_it_from_loops_and_threads(ana, loop):
     assert sorted(contents(asyncio.run(store.get_messages("t")))) == [str(n) for n in range(8)]
 
 
+def test_what_is_set_with_other_fields_is_another_message(ana, call):
+    message, other = (ChatMessage(role="user", content="a", additional_kwargs={"n": n}) for n in (1, 2))
+    store, place = MemorandaSyncChatStore(persona=ana), ana.conversation("s")
+    call(store, "set_messages", "s", [message])
+    there = place.messages()
+    call(store, "set_messages", "s", [message])
+    assert place.messages() == there
+    call(store, "set_messages", "s", [other])
+    assert call(store, "get_messages", "s") == [other]
+    asyncio.run(MemorandaChatStore(persona=ana).set_messages("s", [message]))
+    assert call(store, "get_messages", "s") == [message]
+
+
 def test_the_older_buffers_work_on_the_sync_store(ana, call):
     store = MemorandaSyncChatStore(persona=ana)
     buffer = ChatMemoryBuffer.from_defaults(chat_store=store, chat_store_key="s", chat_history=said("a", "b"))

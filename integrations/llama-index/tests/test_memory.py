@@ -10,6 +10,7 @@ import pytest
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.memory.memory import InsertMethod
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 from workflows.context import JsonSerializer, PickleSerializer
 
 from llama_index.memory.memoranda import MemorandaMemory, attach, detach
@@ -92,7 +93,7 @@ def test_the_prefix_stays_over_ten_turns_with_writes_at_each(ana, call, method):
     assert ("Tea is at four" in last and "city 8" in last) or method == "none"
 
 
-def test_fresh_text_stands_on_the_newest_message_of_the_users(ana, call):
+def test_fresh_text_stands_on_the_newest_message_of_the_users(engine, ana, call):
     ana.memories.write("Tea is at four.")
     ana.user_model.write("baseline", "based in Lisbon")
     memory = MemorandaMemory(persona=ana, session_id="s", insert_method=InsertMethod.USER)
@@ -105,6 +106,9 @@ def test_fresh_text_stands_on_the_newest_message_of_the_users(ana, call):
     assert contents(rest)[1:] == ["and one", "two", "and two"] and "Lisbon" in coming.content
     merged = MemorandaMemory(persona=ana, session_id="s", insert_method="merged")
     assert [message.role.value for message in call(merged, "get")].count("system") == 1
+    bare = MemorandaMemory(persona=engine.handle.persona("bare"), session_id="s", insert_method="merged")
+    call(bare, "put_messages", [ChatMessage(role="system", content=text) for text in ("Be brief.", "Be kind.")])
+    assert contents(call(bare, "get")) == ["Be brief.\nBe kind."], "also where nothing is remembered"
     plain = MemorandaMemory(persona=ana, session_id="s", insert_method="none")
     assert contents(call(plain, "get")) == ["one", "and one", "two", "and two"]
 
@@ -173,15 +177,35 @@ def test_an_overflow_is_flushed_summed_up_and_taken_out_of_the_window(rememberin
     assert len(call(memory, "get_all")) == 33 > len(shown)
 
 
+TRACE = (
+    "Thought: a tool\nAction: look\nAction Input: {}\nObservation: " + "data " * 160 + "\nThought: done\nAnswer: yes"
+)
+DENSE = str([{"x": 1, "y": -2.5}] * 20)
+
+
+@pytest.mark.parametrize("text", [TRACE, DENSE], ids=["trace", "dense"])
+def test_nothing_leaves_the_window_before_it_is_summed_up_however_many_tokens_it_has(remembering, call, text):
+    engine, _ = remembering()
+    memory = MemorandaMemory(persona=engine.persona("main", user="ana"), session_id="s", token_limit=1_000)
+    for n in range(6):
+        call(memory, "put", user(f"{n}"))
+        shown = [message for message in call(memory, "get") if message.role != "system"]
+        record = memory.conversation.record()
+        assert len(shown) == record.messages - record.folded
+        call(memory, "put", assistant(text))
+    assert record.folded and record.summary
+
+
 def test_a_model_that_fails_costs_neither_turn_nor_message(remembering, call):
     engine, model = remembering([RuntimeError("down")] * 20)
     memory = MemorandaMemory(persona=engine.persona("main", user="ana"), session_id="s", token_limit=1_000)
     call(memory, "put_messages", turns(16))
     asked = len(model.calls)
     assert asked and memory.conversation.record().folded == 0
-    call(memory, "put", user("and then?"))
-    assert len(model.calls) == asked, "not asked again at once"
-    assert len(call(memory, "get_all")) == 33 and call(memory, "get")[-1].content == "and then?"
+    for said in (memory, copy.deepcopy(memory)):
+        call(said, "put", user("and then?"))
+    assert len(model.calls) == asked, "not asked again at once, whichever object speaks"
+    assert len(call(memory, "get_all")) == 34 and call(memory, "get")[-1].content == "and then?"
     assert call(memory, "flush").problem and memory.conversation.record().pending
     model.answers = ["[]", "They spoke."] * 4
     assert call(memory, "flush").problem is None
@@ -213,13 +237,37 @@ def test_a_history_that_is_set_keeps_what_agrees_and_what_was_remembered(remembe
     assert contents(call(memory, "get_all")) == [*contents(everything), "more"]
     assert memory.conversation.record().folded == folded
     call(memory, "set", call(memory, "get"))
-    assert memory.conversation.record().folded == folded and call(memory, "get")[-1].content == "more"
+    assert contents(call(memory, "get_all")) == [*contents(everything), "more"]
+    assert memory.conversation.record().folded >= folded and call(memory, "get")[-1].content == "more"
     assert not any("<memoranda-" in (message.content or "") for message in call(memory, "get_all"))
     remembered = len(me.memories.list())
     call(memory, "set", [user("anew")])
     assert contents(call(memory, "get"))[-1] == "anew" and len(me.memories.list()) == remembered
     call(memory, "reset")
     assert call(memory, "get_all") == [] and len(me.memories.list()) == remembered
+
+
+def test_what_a_history_says_otherwise_replaces_what_was_said(ana, call):
+    memory = MemorandaMemory(persona=ana, session_id="s")
+    call(memory, "put_messages", [user("one"), assistant("1")])
+    [first, second] = call(memory, "get_all")
+    second.additional_kwargs["rating"] = 5
+    call(memory, "set", [first, second])
+    assert call(memory, "get_all") == [first, second]
+
+
+def test_what_was_out_of_the_window_is_archived_when_the_window_is_set(remembering, call):
+    engine, _ = remembering([RuntimeError("down")] * 50)
+    memory = MemorandaMemory(persona=engine.persona("main", user="ana"), session_id="s", token_limit=1_000)
+    call(memory, "put_messages", [ChatMessage(role="system", content="Be brief."), *turns(16)])
+    everything, shown = call(memory, "get_all"), call(memory, "get")
+    assert len(shown) < len(everything)
+    call(memory, "set", [*shown, user("between")])
+    assert call(memory, "get_all") == [*everything, user("between")]
+    assert call(memory, "get_all", status=MessageStatus.ACTIVE) == [*shown, user("between")]
+    assert memory.conversation.record().pending == len(everything) - len(shown)
+    call(memory, "set", [user("anew")])
+    assert contents(call(memory, "get_all", status=MessageStatus.ACTIVE)) == ["anew"]
 
 
 def test_a_system_message_stays_when_a_history_is_set_after_an_overflow(remembering, call):
@@ -238,6 +286,21 @@ def test_two_sessions_of_one_persona_are_two(ana, call):
     call(two, "put", user("hello"))
     assert contents(call(two, "get")) == ["hello"] and contents(call(one, "get_all")) == ["a secret"]
     assert one and MemorandaMemory(persona=ana), "truthy, however empty"
+
+
+def test_an_object_that_is_given_another_session_knows_nothing_of_the_first(make_engine, call):
+    engine = make_engine(preset=Policies(prompt=PromptPolicy(turn=True, memories=0))).handle
+    ana, ben = (engine.persona("main", user=name) for name in ("ana", "ben"))
+    ana.memories.write("Tea is at four.")
+    memory = MemorandaMemory(persona=ana, session_id="a", token_limit=300)
+    call(memory, "put", user("When is tea?"))
+    assert "four" in call(memory, "get")[0].content
+    memory.persona, memory.session_id = ben, "b"
+    call(memory, "put", user("When is tea?"))
+    assert contents(call(memory, "get")) == ["When is tea?"]
+    memory.session_id = "c"
+    call(memory, "put_messages", [user("word " * 300), assistant("yes"), user("so?")])
+    assert contents(call(memory, "get")) == ["so?"]
 
 
 # -- across serialisers
@@ -267,6 +330,22 @@ def test_a_context_keeps_the_memory(engine, call, serializer):
 def test_an_engine_that_nobody_attached_is_found_again_in_this_process(ana):
     memory = MemorandaMemory(persona=ana, session_id="s")
     assert MemorandaMemory.from_dict(memory.to_dict()).persona.scope == ana.scope
+
+
+def test_an_engine_goes_by_the_name_it_was_given(make_engine):
+    engine = make_engine().handle
+    memory = MemorandaMemory(persona=engine.persona("main", user="ana"), session_id="s")
+    assert memory.to_dict()["engine"].startswith("process-")
+    attach(engine, "house")
+    attach(engine, "ledger", preset="ledger")
+    try:
+        assert memory.to_dict()["engine"] == "house"
+        strict = MemorandaMemory(persona=engine.persona("main", user="ana", preset="ledger"), session_id="s")
+        assert strict.to_dict()["engine"] == "ledger"
+        assert MemorandaMemory.from_dict(strict.to_dict()).persona._context == strict.persona._context
+    finally:
+        detach("house")
+        detach("ledger")
 
 
 # -- threads and loops

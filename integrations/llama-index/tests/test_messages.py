@@ -1,5 +1,7 @@
 """Messages of LlamaIndex go in and come out as they were, and other frameworks read them."""
 
+from dataclasses import replace
+from io import BytesIO
 from types import SimpleNamespace
 
 import pytest
@@ -88,8 +90,35 @@ def test_what_no_store_could_give_back_is_kept_in_a_plain_form(ana, call):
     [read] = call(memory, "get_all")
     assert read.additional_kwargs["tool_calls"][0]["function"]["name"] == "f"
     assert "Unknown object" in read.additional_kwargs["odd"]
-    [stored] = memory.conversation.messages()
+    endless: dict[str, object] = {}
+    endless["self"] = endless
+    call(memory, "put", ChatMessage(role="user", content="y", additional_kwargs=endless))
+    stored, _ = memory.conversation.messages()
     assert (stored.tool_calls[0].id, stored.tool_calls[0].arguments) == ("c9", {"a": 1})
+
+
+def test_what_cannot_be_read_back_hides_nothing_else(ana, call, tmp_path):
+    memory = MemorandaMemory(persona=ana, session_id="s")
+    picture = tmp_path / "a.png"
+    picture.write_bytes(PIXEL)
+    call(memory, "put", ChatMessage(role="user", blocks=[TextBlock(text="Look:"), ImageBlock(path=picture)]))
+    assert isinstance(call(memory, "get")[0].blocks[1], ImageBlock)
+    picture.unlink()
+    later = to_memoranda(ChatMessage(role="user", content="hello", additional_kwargs={"kept": 1}))
+    memory.conversation.append(replace(later, id="x", payload={**later.payload, "blocks": [{"block_type": "novel"}]}))
+    [shown, other] = call(memory, "get")
+    assert shown.blocks[0].text == "Look:" and "a.png" in shown.blocks[1].text
+    assert other.content == "hello" and other.additional_kwargs == {"kept": 1}
+    assert call(memory, "get_all") == [shown, other]
+
+
+@pytest.mark.skipif(not IS_RECENT, reason="not applicable: blocks take no streams here")
+def test_a_stream_is_stored_from_its_start(ana, call):
+    memory = MemorandaMemory(persona=ana, session_id="s")
+    stream = BytesIO(PIXEL)
+    stream.read()  # as a model is shown it
+    call(memory, "put", ChatMessage(role="user", blocks=[ImageBlock(image=stream, image_mimetype="image/png")]))
+    assert call(memory, "get_all")[0].blocks[0].resolve_image().read() == PIXEL
 
 
 def test_the_same_words_twice_are_two_messages(ana, call):

@@ -6,6 +6,7 @@ attaches its engine under that name first.
 
 import os
 from dataclasses import asdict, replace
+from itertools import count
 from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
@@ -14,6 +15,7 @@ from memoranda import MemoryEngine
 from memoranda.effects import Runner
 from memoranda.errors import ConfigurationError
 from memoranda.persona import Persona
+from memoranda.policies import Policies
 from memoranda.scope import Scope
 
 DEFAULT = "default"
@@ -23,13 +25,21 @@ _lock = Lock()
 _attached: dict[str, MemoryEngine] = {}
 _runners: WeakValueDictionary[str, Runner] = WeakValueDictionary()
 _contexts: dict[str, Any] = {}
+_numbers = count()
 
 
-def attach(engine: MemoryEngine, name: str = DEFAULT) -> MemoryEngine:
-    """Name an engine, so that what was serialised finds it, and return it; the one before under this name is let go."""
+def attach(engine: MemoryEngine, name: str = DEFAULT, *, preset: str | Policies | None = None) -> MemoryEngine:
+    """Name an engine, so that what was serialised finds it, and return it; the one before under this name is let go.
+
+    Args:
+        engine: The engine.
+        name: What it is called in this process and in those that read what this one has written.
+        preset: The policies of the personas that go by this name, where they are not the engine's: they need one of
+            their own.
+    """
     with _lock:
         _attached[name] = engine
-        _remember(name, engine.persona())
+        _remember(name, engine.persona(preset=preset))
     return engine
 
 
@@ -49,9 +59,10 @@ def default_persona() -> Persona:
 def described(persona: Persona) -> dict[str, Any]:
     """Return what it takes to find a persona again; no secret is in it."""
     with _lock:
-        name = next((name for name in [*_contexts] if _is_of(persona, name)), None)
+        # A name that was given before one that was made up: only the first is known in other processes.
+        name = next((name for name in [*_attached, *_contexts] if _is_of(persona, name)), None)
         if name is None:
-            name = f"process-{os.getpid()}-{id(persona._runner):x}-{len(_contexts)}"
+            name = f"process-{os.getpid()}-{next(_numbers)}"
             _remember(name, persona)
     scope = {axis: value for axis, value in asdict(persona.scope).items() if value is not None}
     return {"engine": name, "scope": scope}
@@ -74,8 +85,8 @@ def _found(name: str, scope: Scope) -> Persona:
         runner, context = _runners.get(name), _contexts.get(name)
     if runner is None or context is None:
         raise ConfigurationError(
-            f"No engine is attached as {name!r} in this process: call attach(engine, {name!r}) before the memory is "
-            "read, in the process that writes it and in the one that reads it."
+            f"No engine is attached as {name!r} in this process: call attach(engine, name) before a memory is written "
+            "and, under the same name, before it is read; personas of another preset need attach(..., preset=...)."
         )
     return Persona(replace(context, scope=scope), runner)
 

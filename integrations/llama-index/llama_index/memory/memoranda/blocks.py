@@ -5,6 +5,7 @@ never fails a turn; where the store cannot be reached it is empty, and a warning
 """
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -12,10 +13,11 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory.memory import BaseMemoryBlock
+from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field
 
 from llama_index.memory.memoranda.messages import to_memoranda
-from memoranda import fencing, tokens
+from memoranda import fencing
 from memoranda.errors import MemorandaError
 from memoranda.messages import Message
 from memoranda.messages.forms import digest
@@ -24,6 +26,7 @@ from memoranda.persona import Persona
 _log = logging.getLogger("memoranda.llama_index")
 _SESSION = "session_id"
 _ALONE = "llama-index"  # the conversation of a block that nobody names a session to
+_BETWEEN = re.compile(r"\n\n(?=<memoranda-)")
 
 
 class _PersonaBlock(BaseMemoryBlock[str]):
@@ -48,13 +51,18 @@ class _PersonaBlock(BaseMemoryBlock[str]):
         return None
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return the text without its last lines, which matter least; None when nothing would be left."""
-        if not content:
-            return None
-        head, *body, tail = content.split("\n") if content.count("\n") > 1 else [content, content]
-        while body and tokens.count(content) - tokens.count("\n".join([head, *body, tail])) < tokens_to_truncate:
-            body.pop()
-        return "\n".join([head, *body, tail]) if len(body) > 1 else None
+        """Return the text without the lines that matter least; None when nothing would be left.
+
+        The last of the memories go first, those of the user model when no memory is left. Tokens are counted as
+        LlamaIndex does by default.
+        """
+        count = get_tokenizer()
+        parts = _BETWEEN.split(content) if content else []
+        wanted = len(count(content)) - tokens_to_truncate if parts else 0
+        while parts and len(count("\n\n".join(parts))) > wanted:
+            shorter = _without_last_line(parts[0])
+            parts[:1] = [shorter] if shorter else []
+        return "\n\n".join(parts) or None
 
 
 class MemoryBlock(_PersonaBlock):
@@ -106,6 +114,12 @@ class RecallBlock(_PersonaBlock):
             return ""
         nonce = fencing.steady_nonce("recall", lines)
         return fencing.without_braces(fencing.fence("recall", lines, nonce=nonce))
+
+
+def _without_last_line(block: str) -> str:
+    """Return a fenced block without its last line; empty when nothing is left that is remembered."""
+    *body, _, tail = block.split("\n")
+    return "\n".join([*body, tail]) if any(line.startswith("- ") for line in body) else ""
 
 
 def _reads_like_an_order(hit: Any) -> bool:

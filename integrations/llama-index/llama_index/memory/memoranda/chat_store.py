@@ -11,7 +11,7 @@ from llama_index.core.storage.chat_store.base import BaseChatStore
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from pydantic import ConfigDict, Field
 
-from llama_index.memory.memoranda.messages import all_from_memoranda, all_to_memoranda, new_to_memoranda
+from llama_index.memory.memoranda.messages import all_from_memoranda, as_stored, new_to_memoranda
 from memoranda.messages import Message
 from memoranda.persona import Persona
 
@@ -70,7 +70,7 @@ class MemorandaChatStore(AsyncDBChatStore):
     ) -> None:
         """Make these the active messages, in one transaction; archived ones stay."""
         chat = self.persona.conversation(key)
-        stored = await chat.areconcile(all_to_memoranda(messages))
+        stored = await chat.areconcile(as_stored(messages, await chat.amessages(folded=False)))
         if status is MessageStatus.ARCHIVED:
             await chat.aarchive(stored)
 
@@ -122,11 +122,13 @@ class MemorandaSyncChatStore(BaseChatStore):
 
     def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
         """Make these the messages of a key, in one transaction."""
-        self.persona.conversation(key).reconcile(all_to_memoranda(messages))
+        chat = self.persona.conversation(key)
+        chat.reconcile(as_stored(messages, chat.messages(folded=False)))
 
     async def aset_messages(self, key: str, messages: list[ChatMessage]) -> None:
         """Async twin of `set_messages`."""
-        await self.persona.conversation(key).areconcile(all_to_memoranda(messages))
+        chat = self.persona.conversation(key)
+        await chat.areconcile(as_stored(messages, await chat.amessages(folded=False)))
 
     def get_messages(self, key: str) -> list[ChatMessage]:
         """Return the messages of a key."""

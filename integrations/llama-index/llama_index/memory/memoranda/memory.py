@@ -5,35 +5,28 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Any, Literal, Self, TypeGuard
+from typing import Any, Self
 from uuid import uuid4
 
-from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory.types import BaseMemory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
+from llama_index.memory.memoranda import folding, histories
 from llama_index.memory.memoranda.attachment import default_persona, described, restored
-from llama_index.memory.memoranda.messages import (
-    all_from_memoranda,
-    from_memoranda,
-    new_to_memoranda,
-    to_memoranda,
-    whole,
-)
+from llama_index.memory.memoranda.insertion import Method, inserted
+from llama_index.memory.memoranda.messages import all_from_memoranda, new_to_memoranda, whole
 from memoranda import tokens
 from memoranda.conversations import Conversation
 from memoranda.errors import MemorandaError
 from memoranda.messages import Message, Prompt, windowing
-from memoranda.messages import forms as message_forms
 from memoranda.persona import Persona
 from memoranda.policies import CompactionPolicy
-from memoranda.prompts.material import unfenced
-from memoranda.reports import Compacted, Flushed
+from memoranda.reports import Flushed
 
 _log = logging.getLogger("memoranda.llama_index")
-_FENCE = "<memoranda-"
 _COUNTED = 20_000  # messages whose tokens are kept at hand
 
 
@@ -51,7 +44,8 @@ class MemorandaMemory(BaseMemory):
     Args:
         persona: Whose memory it is, such as `engine.persona("main", user="ana")`.
         session_id: The conversation's name; a new one when left out.
-        token_limit: Tokens of everything `get` returns.
+        token_limit: Tokens of everything `get` returns; what is remembered, which keeps to `PromptPolicy.budget`, and
+            the newest message of the user's are there even where they alone have more.
         chat_history_token_ratio: The share of it from which on messages are summed up.
         insert_method: Where what is remembered goes: `system`, a system message of its own in front; `user`, on the
             first user message that is shown, and what is fresh on the newest; `merged`, into one system message with
@@ -65,14 +59,13 @@ class MemorandaMemory(BaseMemory):
     session_id: str = Field(default_factory=lambda: str(uuid4()))
     token_limit: int = Field(default=30_000, ge=1)
     chat_history_token_ratio: float = Field(default=0.7, gt=0, le=1)
-    insert_method: Literal["system", "user", "merged", "none"] = "system"
+    insert_method: Method = "system"
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True, repr=False)
 
     _lock: Any = PrivateAttr(default_factory=Lock)
-    _compacting: Any = PrivateAttr(default_factory=Lock)
-    _retry_at: int = PrivateAttr(default=0)
-    _counts: OrderedDict[int, int] = PrivateAttr(default_factory=OrderedDict)
+    _counts: OrderedDict[Any, int] = PrivateAttr(default_factory=OrderedDict)
     _turn: tuple[Any, str] = PrivateAttr(default=(None, ""))
+    _scale: float = PrivateAttr(default=1.0)  # tokens by the tokenizer, for one by the engine's estimate; never less
 
     @field_validator("insert_method", mode="before")
     @classmethod
@@ -172,11 +165,13 @@ class MemorandaMemory(BaseMemory):
         try:
             if _ends_turn(stored):
                 chat.turn_done()
-            if stored and self._begins(chat.size()):
+            if stored and folding.begins(chat, chat.size(), self._budget):
+                failed = None
                 try:
-                    self._note(chat.compact(self._policy()), chat.size())
+                    if chat.compact(self._policy()).problem:
+                        failed = self._not_again_at(chat.size())
                 finally:
-                    self._compacting.release()
+                    folding.ended(chat, failed=failed)
         except MemorandaError as error:
             _told(error)
 
@@ -187,23 +182,36 @@ class MemorandaMemory(BaseMemory):
         try:
             if _ends_turn(stored):
                 await chat.aturn_done()
-            if stored and self._begins(await chat.asize()):
+            if stored and folding.begins(chat, await chat.asize(), self._budget):
+                failed = None
                 try:
-                    self._note(await chat.acompact(self._policy()), await chat.asize())
+                    if (await chat.acompact(self._policy())).problem:
+                        failed = self._not_again_at(await chat.asize())
                 finally:
-                    self._compacting.release()
+                    folding.ended(chat, failed=failed)
         except MemorandaError as error:
             _told(error)
 
     def set(self, messages: list[ChatMessage]) -> None:
-        """Make these the messages: what agrees with the beginning stays, and so does all that was remembered."""
-        chat = self.conversation
-        chat.reconcile(_reconcilable(messages, chat.messages()))
+        """Make these the messages: what agrees with the beginning stays, and so does all that was remembered.
+
+        A history that begins with a window, as `get` returns one, archives what was out of it.
+        """
+        chat, said = self.conversation, histories.given(messages)
+        stored = chat.messages()
+        if unseen := histories.out_of_window(said, stored):
+            chat.archive(unseen)
+            stored = chat.messages()
+        chat.reconcile(histories.reconcilable(said, stored))
 
     async def aset(self, messages: list[ChatMessage]) -> None:
         """Async twin of `set`."""
-        chat = self.conversation
-        await chat.areconcile(_reconcilable(messages, await chat.amessages()))
+        chat, said = self.conversation, histories.given(messages)
+        stored = await chat.amessages()
+        if unseen := histories.out_of_window(said, stored):
+            await chat.aarchive(unseen)
+            stored = await chat.amessages()
+        await chat.areconcile(histories.reconcilable(said, stored))
 
     def reset(self, status: MessageStatus | None = None) -> None:
         """Remove the messages, the summary and the frozen block; what was remembered stays.
@@ -216,7 +224,6 @@ class MemorandaMemory(BaseMemory):
             chat.clear()
         else:
             chat.remove(_of_status(chat.messages(), status))
-        self._retry_at = 0
 
     async def areset(self, status: MessageStatus | None = None) -> None:
         """Async twin of `reset`."""
@@ -225,12 +232,15 @@ class MemorandaMemory(BaseMemory):
             await chat.aclear()
         else:
             await chat.aremove(_of_status(await chat.amessages(), status))
-        self._retry_at = 0
 
     # -- saving
 
     def flush(self) -> Flushed:
-        """Extract memories from everything that was said and not looked through yet, with one call of the model."""
+        """Extract memories from what was said and not looked through yet, with one call of the model.
+
+        What is more than one call reads stays pending: `conversation.record().pending` says how much, another call of
+        this or the engine's background worker goes on with it.
+        """
         chat = self.conversation
         chat.pending(chat.messages())
         return chat.flush()
@@ -281,15 +291,15 @@ class MemorandaMemory(BaseMemory):
 
     @property
     def _asked_tokens(self) -> int:
-        # By the engine's estimate, which counts up to a third more tokens than a tokenizer.
-        return self.token_limit * 3 // 2
+        # By the engine's estimate, which counts up to a third more tokens than a tokenizer does, or fewer by the scale.
+        return int(self.token_limit * 1.5 / self._scale)
 
     def _topic(self, input: str | ChatMessage | None, stored: Sequence[Message]) -> tuple[str, Any, bool]:
         """Return what the turn is about, what tells the turn apart, and whether its recall is at hand."""
         newest = next((message for message in reversed(stored) if message.role == "user"), None)
         said = input.content or "" if isinstance(input, ChatMessage) else input
         text = said if said else newest.text if newest else ""
-        key = (text, newest.position if newest else 0)
+        key = (self.persona.scope, self.session_id, text, newest.position if newest else 0)
         with self._lock:
             return text, key, self._turn[0] == key
 
@@ -307,57 +317,46 @@ class MemorandaMemory(BaseMemory):
         stable = _joined([prompt.system, prompt.summary, "" if late else prompt.user_model])
         fresh = _joined([late, prompt.turn])
         if self.insert_method == "none":
-            stable = fresh = ""
+            stable = fresh = ""  # and take no room
         taken = options.get("initial_token_count") or 0
         room = self.token_limit - taken - self._count(stable) - self._count(fresh)
-        counted = [replace(message, tokens=self._tokens(message)) for message in stored]
-        window = windowing.window(counted, max(1, room))
+        sizes = self._sizes(stored)
+        self._scale = max(1.0, sum(sizes.values()) / max(1, sum(m.tokens or 0 for m in stored)))
+        window = windowing.window(stored, max(1, room), lambda message: sizes[message.position])
+        said = next((message.text for message in reversed(window) if message.role == "user"), None)
         shown = all_from_memoranda(window)
-        if fresh:
-            said = next((message.text for message in reversed(window) if message.role == "user"), None)
-            shown = _on_newest(shown, fresh, said == text)
-        if not stable:
-            return shown
-        match self.insert_method:
-            case "user":
-                return _on_first(shown, stable)
-            case "merged":
-                return _merged(shown, stable)
-        return [_system([TextBlock(text=stable)]), *shown]
+        return inserted(shown, self.insert_method, stable=stable, fresh=fresh, is_there=said == text)
 
     def _count(self, text: str) -> int:
         return len(self.tokenizer_fn(text)) if text else 0
 
-    def _tokens(self, message: Message) -> int:
-        """Return the tokens of a stored message, which never changes: counted once."""
-        position = message.position or 0
+    def _sizes(self, stored: Sequence[Message]) -> dict[int | None, int]:
+        """Return the tokens of stored messages by their positions, counted once for as long as they say the same."""
+        sizes: dict[int | None, int] = {}
         with self._lock:
-            found = self._counts.get(position)
-        if found is None:
-            found = tokens.of_message(whole(message), self._count)
-            with self._lock:
-                self._counts[position] = found
-                while len(self._counts) > _COUNTED:
-                    self._counts.popitem(last=False)
-        return found
+            for message in stored:
+                key = (self.session_id, message.position, message.tokens)
+                if (size := self._counts.get(key)) is None:
+                    size = self._counts[key] = tokens.of_message(whole(message), self._count)
+                sizes[message.position] = size
+            while len(self._counts) > _COUNTED:
+                self._counts.popitem(last=False)
+        return sizes
 
     # -- folding
 
     @property
     def _budget(self) -> int:
-        return int(self.token_limit * self.chat_history_token_ratio)
+        # By the engine's estimate, which knows nothing of a tokenizer, nor of the thoughts of a trace.
+        return int(self.token_limit * self.chat_history_token_ratio / self._scale)
 
     def _policy(self) -> CompactionPolicy:
         policy = self.persona._context.policies.compaction
         return replace(policy, keep_tokens=min(policy.keep_tokens, self._budget // 2))
 
-    def _begins(self, size: int) -> bool:
-        """Say whether messages are to be folded now; then nobody else begins until the lock is given back."""
-        return size > max(self._budget, self._retry_at) and self._compacting.acquire(blocking=False)
-
-    def _note(self, done: Compacted, size: int) -> None:
+    def _not_again_at(self, size: int) -> range:
         # A model that failed is not asked again before a tenth more was said.
-        self._retry_at = size + self._budget // 10 if done.problem else 0
+        return range(size, size + self._budget // 10 + 1)
 
 
 _NAMES = ("class_name", "engine", "scope")
@@ -377,82 +376,3 @@ def _ends_turn(stored: Sequence[Message]) -> bool:
 
 def _joined(parts: Iterable[str]) -> str:
     return "\n\n".join(part for part in parts if part)
-
-
-def _system(blocks: list[Any]) -> ChatMessage:
-    return ChatMessage(role=MessageRole.SYSTEM, blocks=blocks)
-
-
-def _user(text: str) -> ChatMessage:
-    return ChatMessage(role=MessageRole.USER, blocks=[TextBlock(text=text)])
-
-
-def _on_first(shown: list[ChatMessage], text: str) -> list[ChatMessage]:
-    """Return messages with a text in front of the first one of the user's."""
-    place = next((i for i, message in enumerate(shown) if message.role == MessageRole.USER), None)
-    if place is None:
-        return [*shown, _user(text)]
-    shown[place].blocks = [TextBlock(text=text), *shown[place].blocks]
-    return shown
-
-
-def _on_newest(shown: list[ChatMessage], text: str, is_stored: bool) -> list[ChatMessage]:
-    """Return messages with a text behind the user's newest, or at the end where the newest is still to come."""
-    place = next((i for i in reversed(range(len(shown))) if shown[i].role == MessageRole.USER), None)
-    if place is None or not is_stored:
-        return [*shown, _user(text)]
-    shown[place].blocks = [*shown[place].blocks, TextBlock(text=text)]
-    return shown
-
-
-def _merged(shown: list[ChatMessage], text: str) -> list[ChatMessage]:
-    """Return messages with one system message: the conversation's own, then a text."""
-    own = [block for message in shown if message.role == MessageRole.SYSTEM for block in message.blocks]
-    others = [message for message in shown if message.role != MessageRole.SYSTEM]
-    return [_system([*own, TextBlock(text=text)]), *others]
-
-
-# -- a history that is set
-
-
-def _reconcilable(messages: Sequence[ChatMessage], stored: Sequence[Message]) -> list[Message]:
-    """Return a history as what follows the folded messages: as it is stored where it says the same.
-
-    What `get` has put in is no part of it. Where it begins with the folded messages, they are left where they are.
-    """
-    given = [message for message in map(_own_words, messages) if message is not None]
-    said = []
-    for place, message in enumerate(given):
-        there = stored[place] if place < len(stored) else None
-        said.append(there if there is not None and from_memoranda(there) == message else to_memoranda(message))
-    folded = max((place + 1 for place, message in enumerate(stored) if message.folded), default=0)
-    begins = len(said) >= folded and all(
-        message_forms.digest(one) == message_forms.digest(other)
-        for one, other in zip(said[:folded], stored[:folded], strict=True)
-    )
-    if begins:
-        system = [one for one, there in zip(said[:folded], stored[:folded], strict=True) if not there.folded]
-        return [*system, *said[folded:]]
-    kept = [message for message in stored if not message.folded]
-    fresh = []
-    for place, message in enumerate(given):
-        there = kept[place] if place < len(kept) else None
-        fresh.append(there if there is not None and from_memoranda(there) == message else to_memoranda(message))
-    return fresh
-
-
-def _own_words(message: ChatMessage) -> ChatMessage | None:
-    """Return a message without the blocks that `get` has put into it; None where nothing is left."""
-    if message.role not in (MessageRole.SYSTEM, MessageRole.USER) or not any(map(_is_fenced, message.blocks)):
-        return message
-    blocks: list[Any] = []
-    for block in message.blocks:
-        if not _is_fenced(block):
-            blocks.append(block)
-        elif left := unfenced(block.text).strip():
-            blocks.append(TextBlock(text=left))
-    return message.model_copy(update={"blocks": blocks}) if blocks else None
-
-
-def _is_fenced(block: object) -> TypeGuard[TextBlock]:
-    return isinstance(block, TextBlock) and _FENCE in block.text

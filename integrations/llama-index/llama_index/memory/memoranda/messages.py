@@ -9,7 +9,7 @@ import base64
 import datetime as dates
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from enum import Enum
@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from memoranda.messages import Message, Role, ToolCall
 
@@ -43,6 +43,7 @@ _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "fil
 """What a block of media is called in the neutral form, by its `block_type`."""
 _DATA = ("image", "audio", "video", "data")  # where a block of media keeps its bytes, as base64
 _TYPES = ("image_mimetype", "format", "video_mimetype", "document_mimetype")
+_DEPTH_LIMIT = 50  # of what is inside a message; the engine takes twice as much
 _CALLS = ("tool_use", "tool_call", "function_call", "invalid_tool_call")  # parts that repeat `tool_calls`
 # 0.14.0 has none of the three: tool calls are among `additional_kwargs` there.
 _VIDEO = getattr(types, "VideoBlock", None)
@@ -65,7 +66,7 @@ def to_memoranda(message: ChatMessage) -> Message:
         payload={
             "role": message.role.value,
             # Images among them are blocks by now, and would be read as blocks once more.
-            "additional_kwargs": {name: _storable(value) for name, value in kwargs.items() if name != "images"},
+            "additional_kwargs": {name: storable(value) for name, value in kwargs.items() if name != "images"},
             "blocks": blocks,
         },
     )
@@ -76,11 +77,23 @@ def new_to_memoranda(messages: Iterable[ChatMessage]) -> list[Message]:
     return [replace(to_memoranda(message), id=f"{CODEC}-{uuid4().hex}") for message in messages]
 
 
+def as_stored(messages: Sequence[ChatMessage], stored: Sequence[Message]) -> list[Message]:
+    """Return messages as they are stored where the same one stands in the same place, the others under new ids."""
+    found = []
+    for place, message in enumerate(messages):
+        there = stored[place] if place < len(stored) else None
+        found += [there] if there is not None and from_memoranda(there) == message else new_to_memoranda([message])
+    return found
+
+
 def from_memoranda(message: Message) -> ChatMessage:
     """Return a message as LlamaIndex has it: as it was, where LlamaIndex wrote it, else put together anew."""
-    if message.codec == CODEC and isinstance(message.payload, Mapping):
-        return ChatMessage.model_validate(message.payload)
     kwargs: dict[str, Any] = {}
+    if message.codec == CODEC and isinstance(message.payload, Mapping):
+        try:
+            return ChatMessage.model_validate(message.payload)
+        except ValidationError:  # a file that is gone, or a block that only another LlamaIndex knows
+            kwargs = dict(message.payload.get("additional_kwargs") or {})
     if message.tool_call_id is not None:
         kwargs["tool_call_id"] = message.tool_call_id
     if message.name is not None:
@@ -97,11 +110,6 @@ def from_memoranda(message: Message) -> ChatMessage:
     elif message.tool_calls:
         kwargs["tool_calls"] = [_openai_call(call) for call in message.tool_calls]
     return ChatMessage(role=MessageRole(message.role), blocks=blocks, additional_kwargs=kwargs)
-
-
-def all_to_memoranda(messages: Iterable[ChatMessage]) -> list[Message]:
-    """Return messages as Memoranda keeps them."""
-    return [to_memoranda(message) for message in messages]
 
 
 def all_from_memoranda(messages: Iterable[Message]) -> list[ChatMessage]:
@@ -178,7 +186,7 @@ def _calls(blocks: list[dict[str, Any]], others: Any) -> tuple[ToolCall, ...]:
 
 
 def _call(call: Any) -> ToolCall | None:
-    said = _storable(call)
+    said = storable(call)
     if not isinstance(said, Mapping):
         return None
     inner = said.get("function")
@@ -216,7 +224,7 @@ def _dumped(block: BaseModel) -> dict[str, Any]:
     for name in type(block).model_fields:
         value = getattr(block, name)
         if name in _DATA and value is not None:
-            value = value if isinstance(value, bytes | str) else base64.b64encode(value.read())
+            value = value if isinstance(value, bytes | str) else base64.b64encode(_read_from_the_start(value))
             # 0.14.0 leaves some raw bytes as they are.
             value = value.decode("ascii") if isinstance(value, bytes) and value.isascii() else value
         elif isinstance(value, list) and all(map(_is_block, value)):
@@ -224,8 +232,15 @@ def _dumped(block: BaseModel) -> dict[str, Any]:
         elif _is_block(value):
             value = _dumped(value)
         if value is not None:
-            stored[name] = _storable(value)
+            stored[name] = storable(value)
     return stored
+
+
+def _read_from_the_start(stream: Any) -> bytes:
+    # Whoever has shown it to a model has read it to its end.
+    if stream.seekable():
+        stream.seek(0)
+    return bytes(stream.read())
 
 
 def _is_block(value: object) -> TypeGuard[BaseModel]:
@@ -233,26 +248,28 @@ def _is_block(value: object) -> TypeGuard[BaseModel]:
     return isinstance(value, BaseModel) and "block_type" in type(value).model_fields
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any, depth: int = 0) -> Any:
     """Return a value with whatever no store could give back, such as a provider's own class, in a plain form."""
     if isinstance(value, Enum):
-        return _storable(value.value)
-    if isinstance(value, Mapping):
-        return {str(key): _storable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_storable(item) for item in value]
+        return storable(value.value, depth)
     if isinstance(value, _PLAIN):
         return value
+    if depth > _DEPTH_LIMIT:  # or it contains itself
+        return repr(value)
+    if isinstance(value, Mapping):
+        return {str(key): storable(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [storable(item, depth + 1) for item in value]
     if isinstance(value, BaseModel):
-        return {name: _storable(getattr(value, name)) for name in type(value).model_fields}
+        return {name: storable(getattr(value, name), depth + 1) for name in type(value).model_fields}
     if isinstance(value, PurePath) or type(value).__module__.startswith("pydantic"):
         return str(value)
     for form in ("to_dict", "model_dump"):
         try:
-            return _storable(getattr(value, form)())
+            return storable(getattr(value, form)(), depth + 1)
         except Exception:
             continue
-    _log.warning("a value of the class %s in a message is kept as its repr", type(value).__name__)
+    _log.warning("a value of the class %s is kept as its repr", type(value).__name__)
     return repr(value)
 
 
@@ -268,10 +285,17 @@ def _blocks(part: Mapping[str, Any]) -> Iterator[Any]:
         if _THINKING is not None:
             beside = {key: part[key] for key in ("signature", "extras") if key in part}
             yield _THINKING(content=said, additional_information=beside)
-    elif isinstance(kind, str) and (made := _read_medium(kind, part)) is not None:
+    elif isinstance(kind, str) and (made := _medium_block(kind, part)) is not None:
         yield made
     elif kind not in _CALLS:
-        yield TextBlock(text=json.dumps(_storable(part), default=repr))
+        yield TextBlock(text=json.dumps(storable(part), default=repr))
+
+
+def _medium_block(kind: str, part: Mapping[str, Any]) -> Any:
+    try:
+        return _read_medium(kind, part)
+    except ValidationError:  # a path is no address
+        return None
 
 
 def _read_medium(kind: str, part: Mapping[str, Any]) -> Any:

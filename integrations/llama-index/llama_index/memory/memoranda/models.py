@@ -62,10 +62,15 @@ class LlamaIndexModel:
         name: What is stored with what its answers produced; by default the class and the model's own name.
         limit_option: The keyword under which this model takes the most tokens of an answer; not limited when left out,
             for models differ in it.
+        native_async: Whether its async half waits without blocking, and on one event loop after another; many models
+            have none, and call the sync one: they are called in a thread.
     """
 
-    def __init__(self, model: LLM, *, name: str | None = None, limit_option: str | None = None) -> None:
+    def __init__(
+        self, model: LLM, *, name: str | None = None, limit_option: str | None = None, native_async: bool = False
+    ) -> None:
         self._model = model
+        self._native = native_async
         self._limit_option = limit_option
         self.name = name or f"llama-index/{type(model).__name__}/{model.metadata.model_name}"
 
@@ -87,6 +92,8 @@ class LlamaIndexModel:
         max_tokens: int | None = None,
     ) -> Completion:
         """Do the same without blocking the event loop."""
+        if not self._native:
+            return await asyncio.to_thread(self.complete, messages, schema=schema, max_tokens=max_tokens)
         return _completion(await self._model.achat(_said(messages, schema), **self._limited(max_tokens)))
 
     def _limited(self, max_tokens: int | None) -> dict[str, Any]:
