@@ -33,8 +33,9 @@ class Query:
     """Whether age and importance count for nothing among these rows, as in documents."""
 
 
-# Not frozen: there are hundreds a question, and freezing doubles what one costs. No repr: it would show texts.
-@dataclass(slots=True, kw_only=True, repr=False)
+# Not frozen, and made by position: there are hundreds a question, and freezing doubles what one costs. No repr: it
+# would show texts.
+@dataclass(slots=True, repr=False)
 class Candidate:
     """One row that one of the legs proposed, or that stands beside one in the same container."""
 
@@ -48,10 +49,10 @@ class Candidate:
     """The number of indexed terms, category included."""
     cosine: float | None
     """-1..1, higher is nearer; None when the row or the question has no vector."""
-    text_rank: int | None
-    """Place in the text leg, from 1; ties share a place; None when the row matches no word."""
-    dense_rank: int | None
-    """Place in the vector leg, from 1; ties share a place; None when it was not among the nearest."""
+    by_words: bool
+    """Whether the text leg proposed it."""
+    by_meaning: bool
+    """Whether the vector leg did: it is among the nearest."""
     importance: int
     """1..10, higher matters more; 0 among rows that have none."""
     created_at: datetime
@@ -62,5 +63,8 @@ class Candidate:
     """The container the row belongs to, a session, a document or a conversation; empty for none."""
     position: int | None
     """The row's place in it."""
-    proposed: bool = True
-    """False for a row that is only here as a neighbour: it lends its evidence, and may be ranked like any other."""
+
+    @property
+    def proposed(self) -> bool:
+        """Whether a leg proposed it; a row that is only here as a neighbour lends its evidence, and is ranked too."""
+        return self.by_words or self.by_meaning

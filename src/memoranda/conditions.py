@@ -28,8 +28,8 @@ class Compare:
 
     `eq` takes any JSON value. `gt`, `gte`, `lt` and `lte` take a number or a string; strings are ordered by their code
     points. `in` takes a sequence of values of which one must be equal. `has` looks for a value among the elements of an
-    array, `text` and `text_insensitive` for a string inside a string. `exists` asks for anything but null, `empty` for
-    nothing, null or something without length; both take no value.
+    array, `text` for a string inside a string, `text_insensitive` without regard to the case of ASCII letters. `exists`
+    asks for anything but null, `empty` for nothing, null or something without length; both take no value.
 
     Raises:
         InvalidInput: the path is empty, the operator is unknown, or the value is of no kind it can be compared with.

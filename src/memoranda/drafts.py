@@ -21,7 +21,7 @@ from memoranda.policies import MemoryType, Policies
 from memoranda.records import Audience, Memory, Source, SourceType
 from memoranda.redaction import redact, redact_value
 from memoranda.scope import Scope, author_cell, check_project, project_cell
-from memoranda.text import Tokenizer, clean, join_terms
+from memoranda.text import Tokenizer, clean, count_terms, join_terms
 
 F = TypeVar("F")
 
@@ -214,15 +214,13 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
     """
     scope, policies, now = setting.scope, setting.policies, setting.now
 
-    def hide(text: str) -> str:
-        return hidden(text, policies)
-
     def moment(name: str) -> datetime | None:
         return in_utc(cast("datetime | None", fields.get(name)), setting.zone, name, index)
 
     event_time, valid_from, valid_to = moment("event_time"), moment("valid_from"), moment("valid_to")
     if valid_from and valid_to and valid_to < valid_from:
         raise InvalidInput("valid_to lies before valid_from", field="valid_to", index=index)
+    hide = redact if policies.redaction.enabled else str
     kind = fields.get("type", policies.write.type)
     owner = owner_of(fields.get("project"), fields.get("audience"), kind, setting, index=index)
     if policies.visibility.about == "required":
@@ -251,8 +249,8 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
         audience=owner.audience,
         project=owner.project,
         space=scope.space or "",
-        about=hide(fields.get("about") or ""),
-        session=hide(fields.get("session") or ""),
+        about=hide(about) if (about := fields.get("about")) else "",
+        session=hide(session) if (session := fields.get("session")) else "",
         position=fields.get("position"),
         metadata=redact_value(given) if given and policies.redaction.enabled else given,
         created_at=now,
@@ -265,7 +263,7 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
             id=new_id(),
             memory_id=memory.id,
             type=source.get("type", "manual"),
-            session=hide(source.get("session") or memory.session),
+            session=hide(told) if (told := source.get("session")) else memory.session,
             channel=hide(source.get("channel", "")),
             actor=hide(source.get("actor") or scope.agent or ""),
             excerpt=hide(source.get("excerpt", "")),
@@ -322,14 +320,14 @@ def index_terms(memory: Memory, tokenizer: Tokenizer) -> tuple[str, str, int]:
     """Return the index terms of the category and of title and content, in the format of `join_terms`, and how many."""
     category = join_terms(tokenizer.terms(memory.category)) if memory.category else ""
     content = join_terms(tokenizer.terms(embedded_text(memory.content, memory.title)))
-    return category, content, len(category.split()) + len(content.split())
+    return category, content, count_terms(category) + count_terms(content)
 
 
 def chunk_terms(source: str, content: str, headings: Sequence[str], tokenizer: Tokenizer) -> tuple[str, str, int]:
     """Return the index terms of a chunk's document and of its text, in the format of `join_terms`, and how many."""
     category = join_terms(tokenizer.terms(source))
     content = join_terms(tokenizer.terms(embedded_chunk(content, headings)))
-    return category, content, len(category.split()) + len(content.split())
+    return category, content, count_terms(category) + count_terms(content)
 
 
 def respell(draft: Draft, project: str) -> Draft:

@@ -40,9 +40,9 @@ class RankingPolicy:
     """How candidates become a ranking. The formulas stand in `memoranda.ranking`."""
 
     name: Ranking = "standard"
-    candidates: int = 64
+    candidates: int = 48
     """How many rows each leg (text, vector) proposes at least; four times as many as are asked for, where that is more.
-    On the sets of tests/benchmarks 200 find no more than 64."""
+    On the sets of tests/benchmarks 40 find a thousandth less than 64, and 200 no more."""
     neighbours: int = 2
     """How many rows before and after a candidate, in its own session, speak for it (`standard` only)."""
     recent: int = 0

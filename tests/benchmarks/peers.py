@@ -28,7 +28,7 @@ from speed import DIMENSIONS, DURABLE, Writer, timed
 
 from memoranda.testing.postgres import temporary_server
 
-SECTIONS = ("stores", "vectors")
+SECTIONS = ("stores", "vectors", "sessions")
 _PACKAGES = ("memoranda", "langchain-memoranda", "SQLAlchemy", "numpy", "psycopg", "pgvector", "langgraph")
 _PEERS = ("langgraph-checkpoint", "langgraph-checkpoint-postgres", "langchain-postgres")
 

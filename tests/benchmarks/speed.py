@@ -42,6 +42,7 @@ class GivenVectors:
     name = "bench/given"
     dimensions = DIMENSIONS
     distinguishes_purpose = False
+    local = True  # it only looks things up: nobody need be waited for
 
     def __init__(self) -> None:
         self.table: dict[str, Vector] = {}

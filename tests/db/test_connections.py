@@ -178,6 +178,21 @@ def test_a_role_with_the_rights_the_message_names_can_work(role, blank_postgres_
         assert [hit.content for hit in me.recall("where does Ana live")] == ["Ana lives in Berlin"]
 
 
+def test_a_role_below_row_level_security_writes_many_at_once(role, blank_postgres_url):
+    with MemoryEngine(blank_postgres_url, embedder="hash/words") as owner:
+        owner.setup()
+    name = make_url(role).username
+    with _connect(blank_postgres_url) as connection:
+        connection.execute(f'grant usage on schema memoranda to "{name}"')
+        connection.execute(f'grant select, insert, update, delete on all tables in schema memoranda to "{name}"')
+        for table in ("memories", "sources", "vectors"):
+            connection.execute(f"alter table memoranda.{table} enable row level security")
+            connection.execute(f"create policy ours on memoranda.{table} using (persona = 'main')")
+    with MemoryEngine(role, embedder="hash/words") as engine:
+        assert len(engine.persona("main").memories.write_many([f"Parcel {n}" for n in range(20)])) == 20
+        assert len(engine.persona("main").memories.list(limit=50)) == 20
+
+
 def test_a_database_without_the_extension_gets_it_or_an_error_that_names_it(role, blank_postgres_url):
     with _connect(blank_postgres_url) as connection:
         connection.execute("drop extension vector")

@@ -197,6 +197,8 @@ def test_vectors_may_be_the_callers(engine, me):
     kept = me.collection("given", model="mine")
     kept.add([Node(key="x", content="horizontal", vector=[1, 0]), Node(key="y", content="vertical", vector=[0, 1])])
     assert [round(hit.score, 3) for hit in kept.search(vector=[0.6, 0.8], mode="dense")] == [0.8, 0.6]
+    away = kept.search(vector=[-0.8, -0.6], mode="dense")
+    assert [(hit.node.key, hit.score) for hit in away] == [("y", 0), ("x", 0)]
     assert keys(kept.search("horizontal", vector=[0, 1], alpha=0.2)) == ["x", "y"]
     assert [list(node.vector) for node in kept.get(vectors=True)] == [[1, 0], [0, 1]]
     assert {row["model"] for row in rows(engine, "vectors")} == {"given:mine@2"}

@@ -22,7 +22,7 @@ TOKENIZER = Tokenizer("english")
 MEASURED = Measured(least=0.4, dense_max=0.6)
 
 
-def row(number: int, *, cosine: float | None = None, dense: int | None = None, text: int | None = None) -> Candidate:
+def row(number: int, *, cosine: float | None = None, dense: bool = False, text: bool = False) -> Candidate:
     content = f"Lisbon note {number}" if text else f"Note {number}"
     terms = TOKENIZER.terms(content)
     return Candidate(
@@ -32,8 +32,8 @@ def row(number: int, *, cosine: float | None = None, dense: int | None = None, t
         content_terms=join_terms(terms),
         length=len(terms),
         cosine=cosine,
-        text_rank=text,
-        dense_rank=dense,
+        by_words=text,
+        by_meaning=dense,
         importance=5,
         created_at=NOW,
         happened_at=NOW,
@@ -62,18 +62,18 @@ def by_distance(dense_max: float, lexical_max: float | None = None) -> Floor:
 
 @pytest.mark.behaviour("R18")
 def test_a_distance_must_be_strictly_smaller():
-    edge, inside = row(1, cosine=0.5, dense=2), row(2, cosine=0.51, dense=1)
+    edge, inside = row(1, cosine=0.5, dense=True), row(2, cosine=0.51, dense=True)
     assert passed(by_distance(0.5), edge, inside) == [2]
 
 
 @pytest.mark.behaviour("R19")
 def test_the_same_distance_holds_for_what_only_shares_words_but_not_for_what_has_no_vector():
-    far, near, bare = row(1, cosine=0.3, text=1), row(2, cosine=0.6, text=2), row(3, text=3)
+    far, near, bare = row(1, cosine=0.3, text=True), row(2, cosine=0.6, text=True), row(3, text=True)
     assert passed(by_distance(0.5), far, near, bare) == [2, 3]
 
 
 def test_words_may_have_a_limit_of_their_own():
-    both, words_only = row(1, cosine=0.55, dense=1, text=1), row(2, cosine=0.55, text=2)
+    both, words_only = row(1, cosine=0.55, dense=True, text=True), row(2, cosine=0.55, text=True)
     assert passed(by_distance(0.5, 0.4), both, words_only) == [1]
     assert passed(by_distance(0.4, 0.5), both, words_only) == [1, 2]
     assert passed(by_distance(0.4), both, words_only) == []
@@ -81,23 +81,23 @@ def test_words_may_have_a_limit_of_their_own():
 
 @pytest.mark.behaviour("R20")
 def test_a_near_row_outside_the_nearest_is_rescued_by_its_words():
-    assert passed(by_distance(0.5), row(1, cosine=0.6, text=1), row(2, cosine=0.7, dense=1)) == [1, 2]
+    assert passed(by_distance(0.5), row(1, cosine=0.6, text=True), row(2, cosine=0.7, dense=True)) == [1, 2]
 
 
 @pytest.mark.behaviour("R21")
 def test_zero_lets_nothing_pass_that_has_a_vector():
-    assert passed(by_distance(0), row(1, cosine=1.0, dense=1, text=1)) == []
-    assert passed(by_distance(0.5, 0), row(1, cosine=1.0, text=1)) == []
+    assert passed(by_distance(0), row(1, cosine=1.0, dense=True, text=True)) == []
+    assert passed(by_distance(0.5, 0), row(1, cosine=1.0, text=True)) == []
 
 
 def test_what_lies_too_far_has_no_place_in_the_vector_leg():
-    far = row(1, cosine=0.4, dense=1, text=1)
+    far = row(1, cosine=0.4, dense=True, text=True)
     (scored,) = rank(ask("lisbon"), by_distance(0.5, 0.9).counting([far]), RankingPolicy(name="rrf"))
     assert (scored.legs["vector"], scored.legs["text"]) == (0, 1 / 61)
 
 
 def test_a_question_without_a_vector_knows_no_distance():
-    assert passed(by_distance(0), row(1, text=1), row(2, text=2), embedded=False) == [1, 2]
+    assert passed(by_distance(0), row(1, text=True), row(2, text=True), embedded=False) == [1, 2]
 
 
 # -- confidence
@@ -142,7 +142,7 @@ def test_every_hit_put_before_a_model_unasked_is_over_a_floor_in_every_preset(pr
 
 def test_an_injected_hit_keeps_to_the_distances_as_well():
     policy = FloorPolicy(least=0, dense_max=0.3, injected=0.1)
-    ranked = [Scored(candidate=row(1, cosine=0.6, dense=1), score=0, confidence=0.6)]
+    ranked = [Scored(candidate=row(1, cosine=0.6, dense=True), score=0, confidence=0.6)]
     assert settle(policy, MEASURED, unasked=True).passing(ranked) == []
 
 
@@ -168,12 +168,15 @@ def test_what_a_store_keeps_holds_for_its_embedder_only():
 
 
 vectors = st.none() | st.floats(-1, 1)
-places = st.none() | st.integers(1, 40)
 
 
-@given(st.lists(st.tuples(vectors, places, places), max_size=12), st.floats(0, 2), st.none() | st.floats(0, 2))
+@given(
+    st.lists(st.tuples(vectors, st.booleans(), st.booleans()), max_size=12),
+    st.floats(0, 2),
+    st.none() | st.floats(0, 2),
+)
 def test_a_wider_floor_lets_the_same_rows_pass_and_more(drawn, dense_max, lexical_max):
-    rows = [row(n, cosine=c, dense=None if c is None else d, text=t) for n, (c, d, t) in enumerate(drawn, 1)]
+    rows = [row(n, cosine=c, dense=c is not None and d, text=t) for n, (c, d, t) in enumerate(drawn, 1)]
     narrow = passed(by_distance(dense_max, lexical_max), *rows)
     wide = passed(by_distance(2, 2), *rows)
     assert set(narrow) <= set(wide)

@@ -1,12 +1,13 @@
 """The score of a text by itself: its cosine, moved by the words of the question that it says."""
 
 from datetime import UTC, datetime
+from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.candidates import Query
-from memoranda.ranking.evidence import bm25, inverse_frequency
+from memoranda.candidates import Candidate, Query
+from memoranda.ranking.evidence import Evidence, inverse_frequency
 from memoranda.ranking.likeness import WORDS, likeness, saying
 from memoranda.text import join_terms
 
@@ -39,10 +40,11 @@ def test_words_move_a_cosine_towards_a_whole_answer_and_never_past_it(cosine, wo
 
 @given(texts)
 def test_what_a_text_says_is_its_bm25_as_a_share_of_the_whole_question(terms):
-    asked = query(["tea", "cup"])
+    asked, said = query(["tea", "cup"]), join_terms(terms)
     whole = 2 * inverse_frequency(100, 10)
-    share = saying(asked)(join_terms(terms), len(terms))
-    assert abs(share - min(1.0, bm25(asked, join_terms(terms), len(terms)) / whole)) < 1e-9
+    row = Candidate(UUID(int=1), "", "", said, len(terms), None, True, False, 5, asked.now, asked.now, "", None)
+    [bm25] = Evidence(asked, [row]).bm25
+    assert abs(saying(asked)(said, len(terms)) - min(1.0, bm25 / whole)) < 1e-9
 
 
 def test_a_text_of_usual_length_that_says_each_word_once_says_all():

@@ -109,7 +109,7 @@ def test_twice_the_text_runs_at_most_twice_the_lines(unit: str) -> None:
 def _patterns() -> Iterator[str]:
     for _, rules in redaction._SHAPES:
         yield from (pattern for *_, pattern in rules)
-    yield from (pattern for _, pattern in redaction._PHRASES)
+    yield from (pattern for *_, pattern in redaction._PHRASES)
     yield from (redaction._COOKIES, redaction._COOKIE, assigned_secrets._ASSIGNMENT, assigned_secrets._PLACEHOLDER)
     yield from (assigned_secrets._CODE, assigned_secrets._WORDLIKE, assigned_secrets._PLAIN)
 

@@ -25,9 +25,8 @@ class Corpus:
     kind: Kind
     """What a question names it by, and what `vectors.kind` says of the vectors of its rows: their `owner` is its id."""
     table: Table
-    one: FromClause
-    """The table under another name, for a statement that looks from one row at others."""
     other: FromClause
+    """The table under another name, for a statement that looks from one row at others."""
     container: str
     """The column that says which session, document or conversation a row stands in."""
     place: str
@@ -52,9 +51,14 @@ class Corpus:
         """Whether age and importance count for nothing among its rows."""
         return "importance" not in self.table.c
 
-    def contained(self, rows: FromClause) -> ColumnElement[bool]:
-        """Return the condition for rows that stand in a container."""
-        return rows.c[self.container] != "" if self.loose else true()
+    @property
+    def standing(self) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+        """Where a row stands: its `container` and its `place`."""
+        return self.table.c[self.container].label("container"), self.table.c[self.place].label("place")
+
+    def contained(self, container: ColumnElement[str]) -> ColumnElement[bool]:
+        """Return the condition for rows that stand in a container, by its column."""
+        return container != "" if self.loose else true()
 
     def evidence(self, name: str) -> ColumnElement[Any]:
         """Return a column that rankers look at, NULL where the table has none."""
@@ -66,8 +70,7 @@ def declare(memories: Table, chunks: Table, messages: Table, item_texts: Table) 
     """Return what is searched, by its kind."""
 
     def corpus(kind: Kind, table: Table, container: str, place: str, **traits: bool) -> Corpus:
-        one, other = table.alias("one"), table.alias("other")
-        return Corpus(kind, table, one, other, container, place, **traits)
+        return Corpus(kind, table, table.alias("other"), container, place, **traits)
 
     corpora = (
         corpus("memory", memories, "session", "position", loose=True),

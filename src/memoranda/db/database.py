@@ -51,7 +51,7 @@ class Database:
             self._engine = target
         else:
             raise ConfigurationError("give a database address or a SQLAlchemy Engine (not an AsyncEngine)")
-        self._views = {write: _at_level(self._engine, self.dialect.isolation(write=write)) for write in (False, True)}
+        self._view = _at_level(self._engine, self.dialect.isolation())
         self.tables = declare(self.dialect)
         self._serial = self.dialect.serial(self._engine)
         self._closed = False
@@ -132,7 +132,7 @@ class Database:
     def _transact(self, write: bool, fn: Transaction[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         committing = False
         try:
-            with self._taking_turns(write), self._gate(), self._views[write].connect() as conn:
+            with self._taking_turns(write), self._gate(), self._view.connect() as conn:
                 self.dialect.begin(conn, write=write)
                 result = fn(conn, self.tables, *args, **kwargs)
                 if write:
@@ -264,7 +264,7 @@ class Database:
         await asyncio.to_thread(self.close)
 
 
-def _at_level(engine: Engine, level: Literal["READ COMMITTED", "AUTOCOMMIT"] | None) -> Engine:
+def _at_level(engine: Engine, level: Literal["AUTOCOMMIT"] | None) -> Engine:
     return engine.execution_options(isolation_level=level) if level else engine
 
 

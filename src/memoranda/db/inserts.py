@@ -4,35 +4,76 @@ SQLAlchemy compiles an insert and says how each value goes to the driver; that i
 for every row costs three times what the database does with it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from operator import itemgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.compiler import SQLCompiler
 
 if TYPE_CHECKING:
     from memoranda.db.dialects.base import Dialect
 
-_Processor: TypeAlias = Callable[[Any], Any]
+Values: TypeAlias = Sequence[Any]
+"""Of one row."""
+Processor: TypeAlias = Callable[[Any], Any]
+
+
+class Prepared(Protocol):
+    """An insert as the driver takes it."""
+
+    def run(self, cursor: Any, rows: Sequence[Values]) -> int:
+        """Insert rows, and return how many were inserted."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
-    """An insert as the driver takes it."""
+class Wire:
+    """How rows go to the driver: which of their values stands where, and what makes something else of it."""
 
-    statement: str
-    names: tuple[str, ...]
-    processors: tuple[_Processor | None, ...]
-    positional: bool
+    pick: Callable[[Values], Values]
+    processors: tuple[tuple[int, Processor], ...]
 
-    def parameters(self, row: Mapping[str, Any]) -> Any:
-        values = [
-            value if (value := row[name]) is None or process is None else process(value)
-            for name, process in zip(self.names, self.processors, strict=True)
-        ]
-        return tuple(values) if self.positional else dict(zip(self.names, values, strict=True))
+    @classmethod
+    def of(
+        cls,
+        conn: Connection,
+        table: Table,
+        names: Sequence[str],
+        ordered: Sequence[str],
+        own: Mapping[str, Processor] = MappingProxyType({}),
+    ) -> "Wire":
+        """Ask the types of a table's columns.
+
+        Args:
+            conn: A connection of the store.
+            table: Whose rows.
+            names: The columns as the rows have them.
+            ordered: The columns as the driver wants them.
+            own: What makes something else of the values of columns whose types are not to be asked.
+        """
+        dialect = conn.dialect
+        found = (own.get(name) or table.c[name].type.dialect_impl(dialect).bind_processor(dialect) for name in ordered)
+        return cls(
+            itemgetter(*map(names.index, ordered)),
+            tuple((place, process) for place, process in enumerate(found) if process),
+        )
+
+    def values(self, rows: Sequence[Values]) -> list[list[Any]]:
+        """Return the values of rows, in order and processed; None is always NULL."""
+        values = [list(row) for row in map(self.pick, rows)]
+        for place, process in self.processors:
+            last = processed = None
+            for row in values:
+                if (value := row[place]) is not last:  # rows of one call have moments and much else in common
+                    last, processed = value, None if value is None else process(value)
+                row[place] = processed
+        return values
 
 
 @contextmanager
@@ -59,7 +100,9 @@ class Inserts:
     def __init__(self, dialect: "Dialect") -> None:
         """Begin with none."""
         self._dialect = dialect
-        self._prepared: dict[tuple[str, tuple[str, ...], bool], _Prepared] = {}
+        self._prepared: dict[tuple[str, tuple[str, ...], bool], Prepared] = {}
+        self.added: Counter[str] = Counter()
+        """How many rows this process has inserted into each table, by and large: some may have been taken back."""
 
     def add(
         self, conn: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, skip_conflicts: bool = False
@@ -70,22 +113,47 @@ class Inserts:
         """
         if not rows:
             return 0
-        key = (table.name, tuple(rows[0]), skip_conflicts)
-        prepared = self._prepared.get(key)
-        if prepared is None:
-            prepared = self._prepared[key] = self._prepare(conn, table, tuple(rows[0]), skip_conflicts)
-        parameters = [prepared.parameters(row) for row in rows]
-        with driving(conn) as cursor:
-            if len(parameters) > 1:
-                cursor.executemany(prepared.statement, parameters)
-            else:
-                cursor.execute(prepared.statement, parameters[0])
-            return int(cursor.rowcount)
+        names = tuple(rows[0])
+        return self.add_values(conn, table, names, list(map(itemgetter(*names), rows)), skip_conflicts=skip_conflicts)
 
-    def _prepare(self, conn: Connection, table: Table, names: tuple[str, ...], skip_conflicts: bool) -> _Prepared:
+    def add_values(
+        self,
+        conn: Connection,
+        table: Table,
+        names: tuple[str, ...],
+        rows: Sequence[Values],
+        *,
+        skip_conflicts: bool = False,
+    ) -> int:
+        """Do what `add` does with rows that are only their values, in the order of the names of their columns."""
+        if not rows:
+            return 0
+        prepared = self._prepare(conn, table, names, skip_conflicts)
+        with driving(conn) as cursor:
+            inserted = prepared.run(cursor, rows)
+        self.added[table.name] += inserted
+        return inserted
+
+    def add_together(self, conn: Connection, additions: Sequence[tuple[Table, Sequence[Mapping[str, Any]]]]) -> None:
+        """Insert rows of several tables, in this order, each as `add` does."""
+        most = max(len(rows) for _, rows in additions)
+        with driving(conn) as cursor, self._dialect.together(cursor, most):
+            for table, rows in additions:
+                if rows:
+                    names = tuple(rows[0])
+                    self._prepare(conn, table, names, False).run(cursor, list(map(itemgetter(*names), rows)))
+                    self.added[table.name] += len(rows)
+
+    def _prepare(self, conn: Connection, table: Table, names: tuple[str, ...], skip_conflicts: bool) -> Prepared:
+        key = (table.name, names, skip_conflicts)
+        found = self._prepared.get(key)
+        if found is None:
+            found = self._prepared[key] = self._prepared_anew(conn, table, names, skip_conflicts)
+        return found
+
+    def _prepared_anew(self, conn: Connection, table: Table, names: tuple[str, ...], skip_conflicts: bool) -> Prepared:
         insert = self._dialect.insert(table)
         statement = insert.on_conflict_do_nothing() if skip_conflicts else insert
         compiled = statement.compile(dialect=conn.dialect, column_keys=list(names))
-        ordered = tuple(compiled.positiontup) if compiled.positiontup else names
-        processors = (table.c[name].type.dialect_impl(conn.dialect).bind_processor(conn.dialect) for name in ordered)
-        return _Prepared(str(compiled), ordered, tuple(processors), positional=compiled.positiontup is not None)
+        assert isinstance(compiled, SQLCompiler)
+        return self._dialect.prepared(conn, table, names, compiled, skip_conflicts=skip_conflicts)

@@ -29,7 +29,9 @@ from sqlalchemy import (
 from memoranda.db import conversation_tables, corpora, item_tables, knowledge_tables
 from memoranda.db.columns import CLUSTERED, axis, one_of, scale, scope, searched
 from memoranda.db.corpora import Corpus, Kind
+from memoranda.db.counts import KnownCounts
 from memoranda.db.inserts import Inserts
+from memoranda.db.statements import Statements
 from memoranda.db.types import Json, Metadata, UTCDateTime
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class Tables:
 
     dialect: "Dialect"
     inserts: Inserts
+    statements: Statements
+    counts: KnownCounts
     metadata: MetaData
     corpora: Mapping[Kind, Corpus]
     """The tables that are searched, by what their rows are."""
@@ -311,6 +315,8 @@ def declare(dialect: "Dialect") -> Tables:
     return Tables(
         dialect=dialect,
         inserts=Inserts(dialect),
+        statements=Statements(),
+        counts=KnownCounts(),
         metadata=meta,
         corpora=corpora.declare(memories, chunks, chats.messages, items.store_item_texts),
         memories=memories,

@@ -37,7 +37,7 @@ _TAG = "$type"
 _PLAIN = "{}"  # the body of a message that is its text alone
 _REPLACED = "replaced"  # in a body: the traces of the forms that a message had before
 _TRACES_KEPT = 8
-_TRACE_LENGTH = 6  # 24 bits: an edit is taken for an earlier form once in two million times
+_TRACE_LENGTH = 6  # 24 bits: an edit is taken for an earlier form once in a million times
 _DEPTH_LIMIT = 100
 _KEY_BYTES = 200  # longer ids would not fit into an index of either database beside the other columns
 
@@ -237,9 +237,13 @@ def body(message: Message, index: int | None = None) -> str:
     return _written(given, "", index) if given else _PLAIN
 
 
-def trace(digest: str) -> str:
-    """Return what is kept of the digest of a form that was replaced: too little to guess a redacted text by."""
-    return digest[:_TRACE_LENGTH]
+def traces(role: str, content: str, digest: str) -> tuple[str, str]:
+    """Return what is kept of a form that was replaced: of its words, but for the space around them, or of all of it.
+
+    Either is too little to guess a redacted text by.
+    """
+    words = sha256(json.dumps([role, content.strip()]).encode()).hexdigest()
+    return words[:_TRACE_LENGTH], digest[:_TRACE_LENGTH]
 
 
 def replaced(body: str | None) -> list[str]:
@@ -256,6 +260,13 @@ def replacing(body: str, traces: Sequence[str]) -> str:
     """Return the body of a message that takes the place of forms with these traces; the newest of them are kept."""
     head = json.dumps({_REPLACED: list(traces[-_TRACES_KEPT:])}, separators=(",", ":"))
     return head if body == _PLAIN else f"{head[:-1]},{body[1:]}"
+
+
+def call_ids(body: str) -> tuple[str, ...]:
+    """Return the ids of the calls of tools that the message of a body asks for, or of the one that it answers."""
+    fields = json.loads(body)
+    answered = fields.get("tool_call_id")
+    return tuple(call["id"] for call in fields.get("tool_calls", ())) or (() if answered is None else (answered,))
 
 
 def payload(message: Message, index: int | None = None) -> str | None:
@@ -280,13 +291,13 @@ def stored(row: Any) -> Message:
         "pending": row.pending_at is not None,
     }
     if row.body != _PLAIN:
-        fields |= metadata.decode(json.loads(row.body))
+        fields |= metadata.loads(row.body)
         fields.pop(_REPLACED, None)
         if not isinstance(fields["content"], str):
             fields["content"] = tuple(fields["content"])
         fields["tool_calls"] = tuple(ToolCall(**call) for call in fields.get("tool_calls", ()))
     if row.payload is not None:
-        fields["payload"] = metadata.decode(json.loads(row.payload))
+        fields["payload"] = metadata.loads(row.payload)
     return Message(role=row.role, **fields)
 
 

@@ -5,27 +5,33 @@ of one call, and a call that was never answered, unless nothing but its results 
 and so does the newest message of the user's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from memoranda import tokens
 from memoranda.messages import Message
 
 
-def window(messages: Sequence[Message], max_tokens: int) -> list[Message]:
+def window(messages: Sequence[Message], max_tokens: int, size: Callable[[Message], int] | None = None) -> list[Message]:
     """Return the messages of a window, in their order.
 
     The first that is no system message is the user's where there is one. More than `max_tokens` are returned only where
     the system messages and the newest user message alone have more.
+
+    Args:
+        messages: The end of a conversation, and its system messages.
+        max_tokens: How much may be shown.
+        size: Counts the tokens of a message; the engine's estimate when left out.
     """
+    size = size or _size
     usable = _usable(messages)
     systems = [message for message in usable if message.role == "system"]
     others = [message for message in usable if message.role != "system"]
-    left = max_tokens - sum(map(_size, systems))
+    left = max_tokens - sum(map(size, systems))
     asked = next((place for place in reversed(range(len(others))) if others[place].role == "user"), None)
-    reserved = 0 if asked is None else _size(others[asked])
+    reserved = 0 if asked is None else size(others[asked])
     kept: list[range] = []
     for segment in reversed(_segments(others)):
-        cost = sum(_size(others[place]) for place in segment)
+        cost = sum(size(others[place]) for place in segment)
         reserved = 0 if asked in segment else reserved
         if cost + reserved > left:
             break

@@ -269,7 +269,7 @@ def _found(
     return [
         NodeHit(
             node=nodes[place],
-            score=scores[place],
+            score=min(max(scores[place], 0.0), 1.0),
             cosine=dense.get(place) if dense else None,
             text=text.get(place) if text else None,
         )
@@ -279,7 +279,7 @@ def _found(
 
 
 def _alone(dense: Scores | None, text: Scores | None) -> Scores:
-    return {place: min(max(value, 0.0), 1.0) for place, value in (dense or text or {}).items()}
+    return dict(dense or text or {})
 
 
 def _apart(best: Sequence[int], made: "Mapping[int, Vector]", ranking: Ranking) -> list[int]:

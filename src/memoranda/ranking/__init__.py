@@ -32,4 +32,6 @@ def rank(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -
     The order depends on the candidates, never on the sequence in which they come. Equal scores: the newer
     `happened_at` first (not in `rrf`), then the higher id.
     """
+    if not candidates:
+        return []
     return _RANKERS[policy.name](query, candidates, policy)

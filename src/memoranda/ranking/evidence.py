@@ -1,10 +1,14 @@
 """What each candidate has to say for itself, whatever the ranker: its share of the question, and words for it."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import log
 
+import numpy as np
+
 from memoranda.candidates import Candidate, Query
-from memoranda.text import encode_term, frequency, words
+from memoranda.ranking.terms import Bools, Codes, Floats, Terms, codes
+from memoranda.text import encode_term, words
 
 K1, B = 1.2, 0.75
 """BM25's usual constants: how soon repetition stops counting, how far length is held against a row."""
@@ -24,72 +28,124 @@ def inverse_frequency(rows: int, occurrences: int) -> float:
     return log(1 + (rows - occurrences + 0.5) / (occurrences + 0.5))
 
 
-def bm25(query: Query, terms: str, length: int) -> float:
-    """Return BM25 of one text, the one score of words on every database; 0 when it says no term of the question."""
-    norm = K1 * (1 - B + B * length / max(query.average_length, 1.0))
-    score = 0.0
-    for term, seen in zip(query.terms, query.document_frequency, strict=True):
-        times = frequency(terms, term)
-        score += inverse_frequency(max(query.rows, seen), seen) * times * (K1 + 1) / (times + norm)
-    return score
-
-
 class Evidence:
-    """The question's terms in each candidate, counted once for whoever asks.
+    """The question's terms in each candidate, counted once for whoever asks, and only if somebody does.
 
-    Attributes:
-        idf: for each term of the question, what it is worth.
-        counts: for each candidate, how often it says each of the terms it says at all, by the term's place.
+    Arrays have a value a candidate in their last dimension. None of them is summed along it, so what one candidate has
+    never depends on its place among the others.
     """
 
     def __init__(self, query: Query, candidates: Sequence[Candidate]) -> None:
         self.query = query
         self.candidates = candidates
-        self.counts = _counts(query.terms, candidates)
-        rows, seen = query.rows, query.document_frequency
-        if len(seen) != len(query.terms) or rows < max(seen, default=0):
-            rows = len(candidates)
-            seen = tuple(sum(k in found for found in self.counts) for k in range(len(query.terms)))
-        self.idf = [inverse_frequency(rows, occurrences) for occurrences in seen]
-        total = sum(self.idf)
-        self._coverage = [sum([self.idf[k] for k in found]) / total if found else 0.0 for found in self.counts]
-        self._best_coverage = max(self._coverage, default=0.0)
-        self._spelling: list[str] | None = None
 
-    def coverage(self, place: int) -> float:
-        """Return how much of the question a candidate says: 0..1, each term at its idf.
+    @cached_property
+    def terms(self) -> Codes:
+        """The terms of the question."""
+        return codes(self.query.terms)
+
+    @cached_property
+    def content(self) -> Terms:
+        """The terms of titles and contents."""
+        return Terms([candidate.content_terms for candidate in self.candidates])
+
+    @cached_property
+    def counts(self) -> Floats:
+        """How often each candidate says each term of the question: terms by candidates."""
+        counts = self.content.counts(self.terms)
+        categories = [candidate.category_terms for candidate in self.candidates]
+        return counts + Terms(categories).counts(self.terms) if any(categories) else counts
+
+    @property
+    def says(self) -> Bools:
+        """Which candidates say any term."""
+        said: Bools = self.counts.sum(axis=0) > 0
+        return said
+
+    @cached_property
+    def idf(self) -> Floats:
+        """What each term of the question is worth."""
+        rows, seen = self.query.rows, self.query.document_frequency
+        if len(seen) != len(self.query.terms) or rows < max(seen, default=0):
+            rows, seen = len(self.candidates), tuple(np.count_nonzero(self.counts, axis=1).tolist())
+        return np.array([inverse_frequency(rows, occurrences) for occurrences in seen])
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """How many terms each candidate has."""
+        return np.array([candidate.length for candidate in self.candidates], np.float64)
+
+    @cached_property
+    def average_length(self) -> float:
+        """The mean number of terms of the rows asked, else of the candidates; never less than 1."""
+        average = self.query.average_length or sum(self.lengths.tolist()) / max(len(self.candidates), 1)
+        return max(average, 1.0)
+
+    @cached_property
+    def cosines(self) -> Floats:
+        """How near each candidate is; NaN where it or the question has no vector."""
+        if not self.query.embedded:
+            return np.full(len(self.candidates), np.nan)
+        return np.array([candidate.cosine for candidate in self.candidates], np.float64)
+
+    @cached_property
+    def coverage(self) -> Floats:
+        """How much of the question each candidate says: 0..1, each term at its idf.
 
         A term no row has ever said counts most: a question about something unknown is never covered.
         """
-        return self._coverage[place]
+        said: Floats = (self.idf[:, None] * (self.counts > 0)).sum(axis=0)
+        return said / sum(self.idf.tolist()) if self.idf.size else said
 
-    def confidence(self, place: int) -> float:
-        """Return 0..1: .75 · its cosine + .25 · the coverage of the candidate that covers most.
+    @cached_property
+    def confidence(self) -> Floats:
+        """0..1 for each candidate: .75 · its cosine + .25 · the coverage of the candidate that covers most.
 
         Absolute, not relative to the best candidate, so that one floor an embedder tells answers from noise. The
         nearest row and the one that says most of the question need not be the same: the highest coverage is the better
         witness (a quarter fewer false answers). Where there is no cosine, the row's own coverage is all there is.
         """
-        cosine = self.candidates[place].cosine
-        if cosine is None or not self.query.embedded:
-            return self.coverage(place)
-        blend = COSINE_SHARE * min(max(cosine, 0.0), 1.0) + (1 - COSINE_SHARE) * self._best_coverage
-        return max(blend, SAID_WHOLE) if self.coverage(place) > 1 - 1e-9 else blend
+        coverage = self.coverage
+        blend = COSINE_SHARE * self.cosines.clip(0.0, 1.0) + (1 - COSINE_SHARE) * coverage.max(initial=0.0)
+        blend = np.where(coverage > 1 - 1e-9, np.maximum(blend, SAID_WHOLE), blend)
+        return np.where(np.isnan(self.cosines), coverage, blend)
+
+    @cached_property
+    def bm25(self) -> Floats:
+        """BM25 of each candidate, the one score of words on every database; 0 when it says no term."""
+        return bm25(self.idf, self.counts, self.lengths, self.average_length)
+
+    @cached_property
+    def spelling(self) -> list[str]:
+        """The question's terms in its own words."""
+        return spelling(self.query)
 
     def reasons(self, place: int) -> tuple[str, ...]:
-        """Say in plain words what the candidate has in common with the question."""
-        said, cosine = self.counts[place], self.candidates[place].cosine
+        """Say in plain words what the candidate at a place has in common with the question."""
+        said, cosine = np.flatnonzero(self.counts[:, place]).tolist(), self.candidates[place].cosine
         reasons = []
         if said:
-            if self._spelling is None:
-                self._spelling = spelling(self.query)
-            heaviest = sorted(said, key=lambda k: (-self.idf[k], k))[:4] if len(said) > 1 else said
-            said_words = ", ".join([self._spelling[k] for k in heaviest])
+            heaviest = sorted(said, key=lambda k: (-self.idf[k], k))[:4]
+            said_words = ", ".join([self.spelling[k] for k in heaviest])
             reasons.append(f"says the words {said_words}" if len(heaviest) > 1 else f"says the word {said_words}")
         if cosine is not None and cosine >= WEAK_COSINE:
             nearness = "means nearly the same" if cosine >= STRONG_COSINE else "is near in meaning"
             reasons.append(f"{nearness} ({cosine:.2f})")
         return tuple(reasons)
+
+
+def bm25(idf: Floats, counts: Floats, lengths: Floats, average: Floats | float) -> Floats:
+    """Return BM25 of texts.
+
+    Args:
+        idf: What each term is worth.
+        counts: How often each text says each term: terms by texts.
+        lengths: How many terms each text has.
+        average: How many it would have if it were neither long nor short.
+    """
+    norm = K1 * (1 - B + B * lengths / average)
+    found: Floats = (idf[:, None] * counts * (K1 + 1) / (counts + norm)).sum(axis=0)
+    return found
 
 
 def spelling(query: Query) -> list[str]:
@@ -106,13 +162,3 @@ def _inflected(term: str, spoken: Sequence[str]) -> str:
             if len(stem) > 2 and any(form.startswith(stem) for form in (word, *words(word))):
                 return word
     return term
-
-
-def _counts(terms: Sequence[str], candidates: Sequence[Candidate]) -> list[dict[int, int]]:
-    # most terms are in few rows: a look is cheaper than a count
-    spaced = [(k, f" {term} ", term) for k, term in enumerate(terms)]
-    counts = []
-    for candidate in candidates:
-        text = candidate.category_terms + candidate.content_terms
-        counts.append({k: frequency(text, term) for k, pattern, term in spaced if pattern in text})
-    return counts

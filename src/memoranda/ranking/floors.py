@@ -78,9 +78,9 @@ class Floor:
             return candidates
         limit = self.dense_max
         return [
-            candidate
-            if candidate.dense_rank is None or _within(candidate, limit)
-            else replace(candidate, dense_rank=None)
+            replace(candidate, by_meaning=False)
+            if candidate.by_meaning and not _within(candidate, limit)
+            else candidate
             for candidate in candidates
         ]
 
@@ -88,7 +88,8 @@ class Floor:
         """Return what is near and sure enough, in the order it came in; nothing if the best of it is not sure."""
         if not self.enabled:
             return list(ranked)
-        near = [item for item in ranked if self._is_near(item.candidate)]
+        anywhere = self.dense_max is None and self.lexical_max is None
+        near = list(ranked) if anywhere else [item for item in ranked if self._is_near(item.candidate)]
         # The best hit decides whether the question is answered at all; what comes with it may be weaker.
         if max((item.confidence for item in near), default=-inf) < self.least:
             return []
@@ -100,9 +101,9 @@ class Floor:
     def _is_near(self, candidate: Candidate) -> bool:
         dense_max = inf if self.dense_max is None else self.dense_max
         lexical_max = dense_max if self.lexical_max is None else self.lexical_max
-        if candidate.text_rank is None:
+        if not candidate.by_words:
             return _within(candidate, dense_max)
-        by_meaning = candidate.dense_rank is not None and _within(candidate, dense_max)
+        by_meaning = candidate.by_meaning and _within(candidate, dense_max)
         return by_meaning or _within(candidate, lexical_max)
 
 

@@ -1,12 +1,13 @@
 """The `overlap` ranker: the cosine, lifted by the share of the query's words that a row says."""
 
 from collections.abc import Sequence
-from functools import partial
+
+import numpy as np
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
 from memoranda.ranking.evidence import Evidence
-from memoranda.ranking.scored import Scored, best_first
+from memoranda.ranking.scored import Account, Scored, best_first, scored
 from memoranda.text import overlap as shared_words
 from memoranda.text import words
 
@@ -16,15 +17,14 @@ OVERLAP_BONUS = 0.2
 
 def rank_overlap(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> list[Scored]:
     """Score cosine + 0.2 · overlap; a row without a vector has the second part only."""
-    evidence = Evidence(query, candidates)
-    scored = []
-    for place, candidate in enumerate(candidates):
-        cosine = candidate.cosine or 0.0
-        legs = {"vector": cosine, "overlap": OVERLAP_BONUS * shared_words(query.words, words(candidate.content))}
-        score = cosine + legs["overlap"]
-        explain = partial(evidence.reasons, place)
-        scored.append(Scored(candidate=candidate, score=score, confidence=score, legs=legs, explain=explain))
-    return best_first(scored)
+    said = [shared_words(query.words, words(candidate.content)) for candidate in candidates]
+    legs = {
+        "vector": np.array([candidate.cosine or 0.0 for candidate in candidates]),
+        "overlap": OVERLAP_BONUS * np.array(said),
+    }
+    scores = sum(legs.values(), np.zeros(len(candidates)))
+    account = Account(evidence=Evidence(query, candidates), legs=legs)
+    return scored(scores, scores, account, best_first(scores, candidates))
 
 
 def reach_overlap(query: Query, ranked: Sequence[Scored]) -> float:

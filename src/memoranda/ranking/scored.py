@@ -1,12 +1,29 @@
 """What a ranker says about one candidate, and the one way to put such statements in order."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isnan
+from typing import Any
+
+import numpy as np
 
 from memoranda.candidates import Candidate
+from memoranda.ranking.evidence import Evidence
+from memoranda.ranking.terms import Bools, Floats
 
 
-@dataclass(slots=True, kw_only=True, repr=False)  # not frozen, for the reason `Candidate` is not
+@dataclass(slots=True, kw_only=True, repr=False)
+class Account:
+    """What a ranking can tell of its rows, as arrays of one value a candidate: put in words for what is shown only."""
+
+    evidence: Evidence
+    legs: dict[str, Floats]
+    """The parts of the score by name; NaN where a row has no such part."""
+    notes: dict[str, Bools] = field(default_factory=dict)
+    """What there is to add to the reasons, and of which rows it is true."""
+
+
+@dataclass(slots=True, repr=False)  # not frozen and made by position, for the reasons `Candidate` is
 class Scored:
     """A candidate with its place in a ranking explained."""
 
@@ -16,19 +33,48 @@ class Scored:
     confidence: float
     """How surely this row belongs to an answer: higher is better, comparable between queries of one embedder. 0..1, see
     `memoranda.ranking.evidence`; `overlap`: the score itself, -1..1.2, which a hit shows cut to 0..1."""
-    legs: dict[str, float] = field(default_factory=dict)
-    """The parts of the score by name; in `standard` and `rrf` they add up to it."""
-    notes: tuple[str, ...] = ()
-    """What the ranker has to add to the reasons."""
-    explain: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
-    """Finds what the candidate has in common with the question, in words: asked only of what is shown."""
+    account: Account | None = field(default=None, compare=False)
+    """The ranking it comes from."""
+    place: int = field(default=0, compare=False)
+    """The candidate's place in that."""
+
+    @property
+    def legs(self) -> dict[str, float]:
+        """The parts of the score by name; in `standard` and `rrf` they add up to it."""
+        if self.account is None:
+            return {}
+        legs = {name: float(values[self.place]) for name, values in self.account.legs.items()}
+        return {name: value for name, value in legs.items() if not isnan(value)}
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why it stands here, in a few plain words each; empty when nothing but its place speaks for it."""
-        return self.explain() + self.notes
+        if self.account is None:
+            return ()
+        notes = (note for note, holds in self.account.notes.items() if holds[self.place])
+        return (*self.account.evidence.reasons(self.place), *notes)
 
 
-def best_first(scored: Iterable[Scored]) -> list[Scored]:
-    """Sort by score; equal scores by the newer `happened_at`, then by the higher id."""
-    return sorted(scored, key=lambda s: (s.score, s.candidate.happened_at, s.candidate.id), reverse=True)
+def scored(scores: Floats, confidences: Floats, account: Account, order: Sequence[int]) -> list[Scored]:
+    """Return the candidates of an account in an order."""
+    candidates, score, confidence = account.evidence.candidates, scores.tolist(), confidences.tolist()
+    return [Scored(candidates[i], score[i], confidence[i], account, i) for i in order]
+
+
+def by_age(candidate: Candidate) -> Any:
+    """Order equals by `happened_at`, then by the id."""
+    return candidate.happened_at, candidate.id
+
+
+def best_first(
+    scores: Floats, candidates: Sequence[Candidate], among_equals: Callable[[Candidate], Any] = by_age
+) -> list[int]:
+    """Return the places of the candidates in the order of their scores, and of what decides among equals, falling."""
+    order: list[int] = np.argsort(-scores).tolist()
+    # few are equal, and to compare moments and ids takes long
+    begins = np.flatnonzero(np.diff(scores[order], prepend=np.nan))
+    ends = np.append(begins[1:], len(order))
+    several = ends - begins > 1
+    for begin, end in zip(begins[several].tolist(), ends[several].tolist(), strict=True):
+        order[begin:end] = sorted(order[begin:end], key=lambda i: among_equals(candidates[i]), reverse=True)
+    return order

@@ -6,15 +6,16 @@ belong to no session are judged by themselves on the same scale. Of memories tha
 first; age counts for nothing else. How each constant was found stands in tests/benchmarks/RESULTS.md.
 """
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from functools import partial
-from uuid import UUID
+from collections.abc import Sequence
+
+import numpy as np
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
-from memoranda.ranking.evidence import K1, B, Evidence
-from memoranda.ranking.scored import Scored, best_first
+from memoranda.ranking.evidence import Evidence, bm25
+from memoranda.ranking.scored import Account, Scored, best_first, scored
+from memoranda.ranking.sessions import Near, mean_of_best, neighbours, sessions
+from memoranda.ranking.terms import Floats
 from memoranda.ranking.updates import lift_updates
 
 OWN_TEXT = 0.3
@@ -40,151 +41,67 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     lie between 0 and about 1. The chunks of a document and the messages of a conversation are neighbours as the rows of
     a session are.
     """
-    if not candidates:
-        return []
     evidence = Evidence(query, candidates)
-    brevity = min(1.0, LONG_TEXT / _average_length(query, candidates))
-    neighbours = _neighbours(candidates, policy.neighbours)
+    together = sessions(candidates)
+    near = neighbours(candidates, together, policy.neighbours)
+    brevity = min(1.0, LONG_TEXT / evidence.average_length)
 
-    own, around = _bm25(query, evidence, neighbours, brevity)
-    text = _relative([OWN_TEXT * a + (1 - OWN_TEXT) * b for a, b in zip(own, around, strict=True)])
-    vector = _meaning(query, candidates, neighbours)
+    around = _bm25_around(evidence, near, SECOND_NEIGHBOUR * brevity)
+    text = _relative(OWN_TEXT * evidence.bm25 + (1 - OWN_TEXT) * around)
+    vector = _meaning(evidence.cosines, near)
     words = TEXT_LONG + (TEXT_SHORT - TEXT_LONG) * brevity
 
-    parts = [
-        (said / (1 + SESSION), 0.0)
-        if meant is None
-        else (words * said / (1 + SESSION), (1 - words) * meant / (1 + SESSION))
-        for said, meant in zip(text, vector, strict=True)
-    ]
-    sessions = _sessions(candidates, parts)
-    scored = []
-    for i, candidate in enumerate(candidates):
-        said, meant = parts[i]
-        session = SESSION * (sessions[candidate.session] if candidate.session else said + meant)
-        legs = {"text": said, "vector": meant, "session": session}
-        if not query.timeless:
-            legs["importance"] = IMPORTANCE * candidate.importance / 10
-        scored.append(
-            Scored(
-                candidate=candidate,
-                score=sum(legs.values()),
-                confidence=evidence.confidence(i),
-                legs=legs,
-                notes=("stands beside a match",) if around[i] > own[i] else (),
-                explain=partial(evidence.reasons, i),
-            )
-        )
-    ranked = best_first(scored)
-    return ranked if query.timeless else lift_updates(query, ranked)
+    unknown = np.isnan(vector)
+    said = np.where(unknown, text, words * text) / (1 + SESSION)
+    meant = np.where(unknown, 0.0, (1 - words) * vector) / (1 + SESSION)
+    legs = {"text": said, "vector": meant, "session": SESSION * mean_of_best(together, said + meant, SESSION_BEST)}
+    if not query.timeless:
+        legs["importance"] = IMPORTANCE * np.array([candidate.importance for candidate in candidates]) / 10
+    lent = around - evidence.bm25 > 1e-12  # more than rounding
+    account = Account(evidence=evidence, legs=legs, notes={"stands beside a match": lent})
+
+    scores = sum(legs.values(), np.zeros(len(candidates)))
+    order = best_first(scores, candidates)
+    if not query.timeless:
+        scores, order = lift_updates(account, scores, order)
+    return scored(scores, evidence.confidence, account, order)
 
 
-def _average_length(query: Query, candidates: Sequence[Candidate]) -> float:
-    average = query.average_length or sum(candidate.length for candidate in candidates) / len(candidates)
-    return max(average, 1.0)
+def _bm25_around(evidence: Evidence, near: Near, second: float) -> Floats:
+    """Return BM25 of each candidate and its neighbours read as one text."""
+    found, length = evidence.counts, evidence.lengths
+    usual = np.full(len(length), evidence.average_length)
+    # one column more, of an empty text, for neighbours that are not there
+    counts = np.concatenate([found, np.zeros((len(found), 1))], axis=1)
+    lengths, usuals = np.append(length, 0.0), np.append(usual, 0.0)
+    for distance, at in near.items():
+        weight = 1.0 if abs(distance) == 1 else second
+        found = found + weight * counts.take(at, axis=1)
+        length = length + weight * lengths[at]
+        usual = usual + weight * usuals[at]
+    return bm25(evidence.idf, found, length, usual)
 
 
-def _neighbours(candidates: Sequence[Candidate], reach: int) -> list[dict[int, int]]:
-    """Return for each candidate the places of those that stand near it in its session, by their distance (-2..2)."""
-    seats: dict[tuple[str, int], int] = {}
-    for i, candidate in enumerate(candidates):
-        if candidate.session and candidate.position is not None:
-            seat = (candidate.session, candidate.position)
-            if seat not in seats or _age(candidate) > _age(candidates[seats[seat]]):
-                seats[seat] = i
-    distances = [d for d in (-2, -1, 1, 2) if abs(d) <= reach]
-    near: list[dict[int, int]] = []
-    for candidate in candidates:
-        found: dict[int, int] = {}
-        if candidate.session and candidate.position is not None:
-            for distance in distances:
-                at = seats.get((candidate.session, candidate.position + distance))
-                if at is not None:
-                    found[distance] = at
-        near.append(found)
-    return near
-
-
-def _age(candidate: Candidate) -> tuple[datetime, UUID]:
-    return candidate.happened_at, candidate.id
-
-
-def _bm25(
-    query: Query, evidence: Evidence, neighbours: Sequence[Mapping[int, int]], brevity: float
-) -> tuple[list[float], list[float]]:
-    """Return BM25 of each candidate alone, and of it and its neighbours read as one text."""
-    candidates, counts = evidence.candidates, evidence.counts
-    average = _average_length(query, candidates)
-    second = SECOND_NEIGHBOUR * brevity
-
-    worth = [idf * (K1 + 1) for idf in evidence.idf]
-    base, slope = K1 * (1 - B), K1 * B
-
-    own, around = [], []
-    for i, candidate in enumerate(candidates):
-        norm = base + slope * candidate.length / average
-        alone = 0.0
-        for k, times in counts[i].items():
-            alone += worth[k] * times / (times + norm)
-        own.append(alone)
-        if not neighbours[i]:
-            around.append(alone)
-            continue
-        found: dict[int, float] = dict(counts[i])
-        length, usual = float(candidate.length), average
-        for distance, j in neighbours[i].items():
-            weight = 1.0 if -2 < distance < 2 else second
-            length += weight * candidates[j].length
-            usual += weight * average
-            for k, times in counts[j].items():
-                found[k] = found.get(k, 0.0) + weight * times
-        norm = base + slope * length / usual
-        together = 0.0
-        for k, weighed in found.items():
-            together += worth[k] * weighed / (weighed + norm)
-        around.append(together)
-    return own, around
-
-
-def _meaning(
-    query: Query, candidates: Sequence[Candidate], neighbours: Sequence[Mapping[int, int]]
-) -> list[float | None]:
-    """Return for each candidate how near it and its neighbours are: 1 for the nearest, None without a vector."""
-    if not query.embedded:
-        return [None] * len(candidates)
-    blended: list[float | None] = []
-    for candidate, around in zip(candidates, neighbours, strict=True):
-        if candidate.cosine is None:
-            blended.append(None)
-            continue
-        total, weights = candidate.cosine, 1.0
-        for distance, weight in ((-1, COSINE_BEFORE), (1, COSINE_AFTER)):
-            if distance in around and (cosine := candidates[around[distance]].cosine) is not None:
-                total += weight * cosine
-                weights += weight
-        blended.append(total / weights)
-    known = [value for value in blended if value is not None]
-    if not known:
+def _meaning(cosines: Floats, near: Near) -> Floats:
+    """Return how near each candidate and its neighbours are: 1 for the nearest, NaN without a vector."""
+    padded = np.append(cosines, np.nan)
+    known = ~np.isnan(padded)
+    total, weights = cosines, np.ones(len(cosines))
+    for distance, weight in ((-1, COSINE_BEFORE), (1, COSINE_AFTER)):
+        if distance in near:
+            at = near[distance]
+            total = total + np.where(known[at], weight * padded[at], 0.0)
+            weights = weights + np.where(known[at], weight, 0.0)
+    blended = total / weights
+    of_known = blended[known[:-1]]
+    if not of_known.size:
         return blended
     # a store of few rows may hold good matches only: half of the best stands for what a bad one would have
-    high = max(known)
-    low = min(min(known), high / 2)
-    return [None if v is None else (v - low) / (high - low) if high > low else 0.0 for v in blended]
+    high = of_known.max()
+    low = min(of_known.min(), high / 2)
+    return (blended - low) / (high - low) if high > low else 0.0 * blended
 
 
-def _sessions(candidates: Sequence[Candidate], parts: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Return for each session the mean of its best rows."""
-    members: dict[str, list[float]] = {}
-    for candidate, (said, meant) in zip(candidates, parts, strict=True):
-        if candidate.session:
-            members.setdefault(candidate.session, []).append(said + meant)
-    means = {}
-    for session, found in members.items():
-        best = sorted(found, reverse=True)[:SESSION_BEST]
-        means[session] = sum(best) / len(best)
-    return means
-
-
-def _relative(values: Sequence[float]) -> list[float]:
-    best = max(values)
-    return [value / best for value in values] if best > 0 else [0.0] * len(values)
+def _relative(values: Floats) -> Floats:
+    best = values.max()
+    return values / best if best > 0 else np.zeros_like(values)

@@ -1,13 +1,13 @@
 """Put the newest first among rows that say nearly the same: a store that only grows holds what is no longer true."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
-from memoranda.candidates import Candidate, Query
-from memoranda.ranking.evidence import inverse_frequency
-from memoranda.ranking.scored import Scored, best_first
+import numpy as np
+
+from memoranda.ranking.evidence import Evidence, inverse_frequency
+from memoranda.ranking.scored import Account, best_first
+from memoranda.ranking.terms import Bools, Floats
 
 LEADERS, FOLLOWERS = 10, 40
 """How many of the best rows may be overtaken, and how far down a newer row is looked for."""
@@ -30,61 +30,80 @@ LEAST_SCORE = 0.45
 """A row that answers so much worse than the older one is no correction of it."""
 
 
-def lift_updates(query: Query, ranked: Sequence[Scored]) -> list[Scored]:
+def lift_updates(account: Account, scores: Floats, ranked: list[int]) -> tuple[Floats, list[int]]:
     """Give a row the score of the best older row that it updates; equal scores stand newest first.
 
     An update shares its rare words with the older row, or fewer of them but what is asked for as well.
+
+    Args:
+        account: What the ranking tells of its rows, and of what is done here.
+        scores: Of each candidate.
+        ranked: The candidates' places, the best first.
+
+    Returns:
+        The scores and the ranking as they are now.
     """
-    leaders, followers = ranked[:LEADERS], ranked[:FOLLOWERS]
-    if len(followers) < 2:
-        return list(ranked)
-    terms = {s.candidate.id: frozenset(s.candidate.content_terms.split()) for s in ranked[:SAMPLE]}
-    frequency = Counter(term for found in terms.values() for term in found)
-    worth = {term: inverse_frequency(len(terms), times) for term, times in frequency.items()}
-    weights = {key: sum(worth[term] for term in found) for key, found in terms.items()}
-    asked = frozenset(query.terms) & worth.keys()
-    asked_weight = sum(worth[term] for term in asked)
-
-    def answers(newer: Candidate) -> float:
-        return sum(worth[term] for term in terms[newer.id] & asked) / asked_weight if asked_weight else 0.0
-
-    def alike(older: Candidate, newer: Candidate) -> float:
-        a, b = weights[older.id], weights[newer.id]
-        # the likeness cannot exceed the ratio of the weights: most pairs need no closer look
-        if not a or not b or min(a, b) < LEAST_ALIKE * max(a, b):
-            return 0.0
-        shared = sum(worth[term] for term in terms[older.id] & terms[newer.id])
-        return shared / (a + b - shared)
-
-    @cache
-    def updates(j: int, i: int) -> bool:
-        older, newer = ranked[i].candidate, ranked[j].candidate
-        if newer.happened_at <= older.happened_at or ranked[j].score < LEAST_SCORE * ranked[i].score:
-            return False
-        likeness = alike(older, newer)
-        if max(older.length, newer.length) > LONGEST_STATEMENT:
-            return likeness >= SAME_PASSAGE
-        if older.session or newer.session:
-            return likeness >= SAME_TURN
-        return likeness >= LEAST_ALIKE and likeness + QUESTION_SHARE * answers(newer) >= SAME
-
-    scores = [scored.score for scored in ranked]
-    overtaken: set[int] = set()
+    updates = _updates(account.evidence, ranked, scores)
+    if not updates:
+        return scores, ranked
+    score, overtaken = scores.tolist(), np.zeros(len(scores), np.bool_)
+    overtaken[[older for older, _ in updates]] = True
     for _ in range(ROUNDS):
-        for i in range(len(leaders)):
-            for j in range(len(followers)):
-                if updates(j, i):
-                    scores[j] = max(scores[j], scores[i])
-                    overtaken.add(i)
-    return best_first(_told(s, scores[i], i in overtaken) for i, s in enumerate(ranked))
+        for older, newer in updates:
+            score[newer] = max(score[newer], score[older])
+    raised = np.array(score)
+    lifted = raised > scores
+    account.legs["newer"] = np.where(lifted | overtaken, raised - scores, np.nan)
+    account.notes["newer than a similar memory"] = lifted
+    account.notes["a newer memory says nearly the same"] = overtaken
+    best = ranked[:FOLLOWERS]  # nobody else has moved
+    order = best_first(raised[best], [account.evidence.candidates[i] for i in best])
+    return raised, [best[i] for i in order] + ranked[FOLLOWERS:]
 
 
-def _told(scored: Scored, score: float, overtaken: bool) -> Scored:
-    notes = scored.notes
-    if score > scored.score:
-        notes += ("newer than a similar memory",)
-    if overtaken:
-        notes += ("a newer memory says nearly the same",)
-    if notes is scored.notes:
-        return scored
-    return replace(scored, score=score, legs=scored.legs | {"newer": score - scored.score}, notes=notes)
+def _updates(evidence: Evidence, ranked: Sequence[int], scores: Floats) -> list[tuple[int, int]]:
+    """Return which of the best candidates is updated by which: the older, the newer."""
+    rows, score = [evidence.candidates[i] for i in ranked[:FOLLOWERS]], scores[ranked[:FOLLOWERS]]
+    dates = [row.happened_at for row in rows]
+    newer = np.array([[date > leader for date in dates] for leader in dates[:LEADERS]])
+    possible = newer & (score >= LEAST_SCORE * score[:LEADERS, None])
+    if not possible.any():
+        return []
+    terms, said = evidence.content.said(ranked[:SAMPLE])
+    worth = _worth(said)
+    asked = (terms[:, None] == evidence.terms).any(axis=1)
+    likeness, answers = _likeness(said[:FOLLOWERS], worth), _answers(said[:FOLLOWERS], worth, asked)
+    same = (likeness >= LEAST_ALIKE) & (likeness + QUESTION_SHARE * answers >= SAME)
+    turn = np.array([bool(row.session) for row in rows])
+    same = np.where(turn | turn[:LEADERS, None], likeness >= SAME_TURN, same)
+    long = np.array([row.length > LONGEST_STATEMENT for row in rows])
+    same = np.where(long | long[:LEADERS, None], likeness >= SAME_PASSAGE, same)
+    return [(ranked[older], ranked[newer]) for older, newer in np.argwhere(possible & same).tolist()]
+
+
+def _worth(said: Bools) -> Floats:
+    """Return what each term is worth among the rows of a sample."""
+    worth: Floats = _by_frequency(len(said))[said.sum(axis=0, dtype=np.uint8)]
+    return worth
+
+
+@cache
+def _by_frequency(rows: int) -> Floats:
+    return np.array([0.0, *(inverse_frequency(rows, times) for times in range(1, rows + 1))])
+
+
+def _likeness(said: Bools, worth: Floats) -> Floats:
+    """Return how much of what they say two rows have in common, by its worth: 0..1, leaders by all."""
+    whole: Floats = np.einsum("it,t->i", said, worth)
+    # what one row alone says is nothing in common; and not by BLAS, which starts threads for so little
+    twice = said.sum(axis=0, dtype=np.uint8) > 1
+    common = said[:, twice].astype(np.float64)
+    shared: Floats = np.einsum("it,jt->ij", common[:LEADERS] * worth[twice], common)
+    either = whole + whole[:LEADERS, None] - shared
+    return shared / np.where(either > 0, either, 1.0)
+
+
+def _answers(said: Bools, worth: Floats, asked: Bools) -> Floats:
+    """Return how much of the question each row says, of what the sample says of it."""
+    answers: Floats = (said[:, asked] * worth[asked]).sum(axis=1)
+    return answers / (worth[asked].sum() or 1.0)

@@ -6,14 +6,16 @@ weight A and stand before the content's, which carry weight B, as in `setweight(
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import partial
+from datetime import timedelta
 from math import exp, sqrt
 from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
 from memoranda.ranking.evidence import Evidence
-from memoranda.ranking.scored import Scored, best_first
+from memoranda.ranking.scored import Account, Scored, best_first, scored
 from memoranda.text import positions
 
 WEIGHT_A, WEIGHT_B = 1.0, 0.4
@@ -52,38 +54,34 @@ def rank_weighted(query: Query, candidates: Sequence[Candidate], policy: Ranking
     answer, one term is enough.
     """
     evidence = Evidence(query, candidates)
-    places = [term_places(candidate, query.terms) for candidate in candidates]
+    places = [term_places(x, query.terms) if says else {} for x, says in zip(candidates, evidence.says, strict=True)]
     strict = policy.match == "all" and (query.embedded or any(len(found) == len(query.terms) for found in places))
     weights = TIMELESS if query.timeless else DATED
-    scored = []
-    for place, (candidate, found) in enumerate(zip(candidates, places, strict=True)):
-        text = ts_rank(query.terms, found, every=strict)
-        cosine = candidate.cosine if query.embedded else None
-        legs = {
-            "text": (TEXT_ALONE if cosine is None else weights.text) * text,
-            "vector": weights.vector * (cosine or 0.0),
-        }
-        recency = 1.0
-        if not query.timeless:
-            legs["importance"] = weights.importance * candidate.importance / 10
-            recency = 1 / (1 + max(0.0, (query.now - candidate.created_at).total_seconds() / 86_400))
-        scored.append(
-            Scored(
-                candidate=candidate,
-                score=sum(legs.values()) * recency,
-                confidence=evidence.confidence(place),
-                legs=legs if query.timeless else legs | {"recency": recency},
-                explain=partial(evidence.reasons, place),
-            )
-        )
-    return best_first(scored)
+    text = np.array([ts_rank(query.terms, found, every=strict) for found in places])
+    unknown = np.isnan(evidence.cosines)
+    legs = {
+        "text": np.where(unknown, TEXT_ALONE, weights.text) * text,
+        "vector": weights.vector * np.where(unknown, 0.0, evidence.cosines),
+    }
+    if not query.timeless:
+        legs["importance"] = weights.importance * np.array([x.importance for x in candidates]) / 10
+    scores = sum(legs.values(), np.zeros(len(candidates)))
+    if not query.timeless:
+        legs["recency"] = np.array([_recency(query.now - x.created_at) for x in candidates])
+        scores = scores * legs["recency"]
+    account = Account(evidence=evidence, legs=legs)
+    return scored(scores, evidence.confidence, account, best_first(scores, candidates))
 
 
 def reach_weighted(query: Query, ranked: Sequence[Scored]) -> float:
     """Return what the newest of these rows would score if it said everything, meant the same and mattered most."""
     weights = TIMELESS if query.timeless else DATED
     whole = sum(weights) if query.embedded else TEXT_ALONE + weights.importance
-    return whole * max(scored.legs.get("recency", 1.0) for scored in ranked)
+    return whole * max(item.legs.get("recency", 1.0) for item in ranked)
+
+
+def _recency(age: timedelta) -> float:
+    return 1 / (1 + max(0.0, age.total_seconds() / 86_400))
 
 
 def ts_rank(terms: Sequence[str], places: Places, *, every: bool) -> float:

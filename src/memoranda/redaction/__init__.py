@@ -87,14 +87,19 @@ _SHAPES: tuple[tuple[str, tuple[tuple[str, tuple[str, ...], str], ...]], ...] = 
         ),
     ),
     (
-        "",
+        "A",
         (
             ("aws-key", ("AKIA", "ASIA"), rf"{_START}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])"),
             ("google-key", ("AIza",), rf"{_START}AIza{_T}{{35,}}"),
-            ("google-oauth", ("ya29.",), rf"{_START}ya29\.[A-Za-z0-9_.-]{{20,}}"),
-            ("sendgrid-key", ("SG.",), rf"{_START}SG\.{_T}{{16,64}}\.{_T}{{16,}}"),
-            ("twilio-key", ("SK",), rf"{_START}SK[0-9a-f]{{32}}(?![A-Za-z0-9])"),
-            ("service-token", ("hvs.", "dapi"), rf"{_START}(?:hvs\.{_T}{{24,}}|dapi[0-9a-f]{{32}})"),
+        ),
+    ),
+    ("9", (("google-oauth", ("ya29.",), rf"{_START}ya29\.[A-Za-z0-9_.-]{{20,}}"),)),
+    ("G", (("sendgrid-key", ("SG.",), rf"{_START}SG\.{_T}{{16,64}}\.{_T}{{16,}}"),)),
+    ("K", (("twilio-key", ("SK",), rf"{_START}SK[0-9a-f]{{32}}(?![A-Za-z0-9])"),)),
+    ("", (("service-token", ("hvs.", "dapi"), rf"{_START}(?:hvs\.{_T}{{24,}}|dapi[0-9a-f]{{32}})"),)),
+    (
+        "J",
+        (
             (
                 "jwt",
                 ("eyJ",),
@@ -140,6 +145,7 @@ _SHAPES: tuple[tuple[str, tuple[tuple[str, tuple[str, ...], str], ...]], ...] = 
 # The same in any case: headers and commands, whose secrets have no shape of their own.
 _PHRASES = (
     (
+        "",
         ("authorization",),
         r"(?i:authorization)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}(?:[bruf]{0,2}\\?[\"'])?(?:"
         r"(?i:bearer|basic|token|digest|apikey|api-key|negotiate)[ \t]{1,4}(?P<secret>"
@@ -148,25 +154,29 @@ _PHRASES = (
         r"|(?!AWS4)(?P<bare>(?=[A-Za-z_+/=.-]{0,80}[0-9])[A-Za-z0-9_+/=.-]{16,}+)(?![(\[]))",
     ),
     (
+        "",
         ("bearer",),
         rf"{_START}(?i:bearer)\s{{1,4}}(?P<secret>(?=[A-Za-z_.~+/-]{{0,80}}[0-9])[A-Za-z0-9_.~+/-]{{16,}}=*)",
     ),
     (
+        "-",
         ("curl", "wget"),
         r"(?i:curl|wget)\b(?:\\\r?\n|[^\r\n]){0,240}?\s(?:-u ?|--(?:proxy-)?user[ =])"
         r"(?:[\"'][^\s:\"']{0,64}:(?P<quoted>[^\"'\r\n]{2,256})|[^\s:\"']{0,64}:(?P<secret>[^\s\"']{2,256}))",
     ),
     (
+        "-",
         (" -p", " -a"),
         r"\b(?:(?:sshpass|mongo[a-z]{0,8}|(?:docker|podman|registry)[ ]login)\b[^\r\n|;&]{0,200}?\s-p[ =]?"
         r"|redis-cli\b[^\r\n|;&]{0,200}?\s-a |(?:mysql[a-z]{0,8}|mariadb)\b[^\r\n|;&]{0,200}?\s-p(?=\S))"
         r"[\"']?(?P<secret>(?!-)[^\s\"'`|;&]{4,256})",
     ),
     (
+        "",
         ("machine ",),
         r"(?i:machine)\s{1,4}\S{1,253}\s{1,4}login\s{1,4}\S{1,128}\s{1,4}password\s{1,4}(?P<secret>\S{1,256})",
     ),
-    (("identified by",), r"(?i:identified by)\s{1,4}(?i:password\s{1,4})?'(?P<secret>[^'\r\n]{1,256})'"),
+    ("'", ("identified by",), r"(?i:identified by)\s{1,4}(?i:password\s{1,4})?'(?P<secret>[^'\r\n]{1,256})'"),
 )
 _COOKIES = r"(?i:cookie)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?[^\s=;\"']{1,64}=(?:[^\r\n\"'\\]|\\(?![nr]))*"
 _COOKIE = (
@@ -182,6 +192,8 @@ def redact(text: str) -> str:
     google-oauth, stripe-key, huggingface-token, npm-token, sendgrid-key, twilio-key, telegram-token, azure-key,
     service-token (other vendors' prefixes), jwt, webhook, url-password, credential.
     """
+    if not text:
+        return text
     for sign, rules in _SHAPES:
         if sign in text:
             for kind, hints, pattern in rules:
@@ -190,12 +202,13 @@ def redact(text: str) -> str:
                         text = compiled(pattern).sub(partial(_marked, f"{MARK}{kind}]"), text)
                         break
     lower = text.lower()
-    for hints, pattern in _PHRASES:
-        for hint in hints:
-            if hint in lower:
-                text = compiled(pattern).sub(partial(_marked, CREDENTIAL), text)
-                break
-    if "cookie" in lower:
+    for sign, hints, pattern in _PHRASES:
+        if sign in text:
+            for hint in hints:
+                if hint in lower:
+                    text = compiled(pattern).sub(partial(_marked, CREDENTIAL), text)
+                    break
+    if "=" in text and "cookie" in lower:
         text = compiled(_COOKIES).sub(_without_values, text)
     return redact_assigned(text)
 

@@ -147,6 +147,11 @@ def join_terms(terms: Sequence[str]) -> str:
     return joined
 
 
+def count_terms(terms: str) -> int:
+    """Return how many terms stand in a string of `join_terms`."""
+    return terms.count("  ") + 1 if terms else 0
+
+
 def frequency(terms: str, term: str) -> int:
     """Return how often an encoded term stands in a string of `join_terms`."""
     return terms.count(f" {term} ")
@@ -221,14 +226,14 @@ class _Analyzer:
 
     def terms(self, text: str, limit: int) -> list[str]:
         found: list[str] = []
-        extend, chunk, longest = found.extend, self.chunk, self._LONGEST_CACHED
+        chunk, longest = self.chunk, self._LONGEST_CACHED
         for part in text.split():
             if len(part) <= longest:
-                extend(chunk(part))
+                found += chunk(part)
             else:
                 # A megabyte without a space is taken by slices, to stop when the limit is reached.
                 for start in range(0, len(part), _SLICE):
-                    extend(self.cut(part[start : start + _SLICE]))
+                    found += self.cut(part[start : start + _SLICE])
                     if len(found) >= limit:
                         break
             if len(found) >= limit:
@@ -286,6 +291,8 @@ class _Analyzer:
         return self.word(token) if len(token) <= self._LONGEST_CACHED else self.analyse(token)
 
     def analyse(self, token: str) -> tuple[str, ...]:
+        if token.isascii() and token.isalpha():
+            return (encode_term(self.stem(token.lower())),)
         if _is_pair(token):
             return (encode_term(token),)
         folded = fold(token)

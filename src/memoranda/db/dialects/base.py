@@ -7,14 +7,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, Table
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Select, Table
 from sqlalchemy.dialects.postgresql import Insert as PostgresqlInsert
 from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
+from memoranda.db.inserts import Prepared
+from memoranda.db.statements import Leg, Selection
 from memoranda.errors import StoreError
 
 if TYPE_CHECKING:
@@ -61,9 +64,28 @@ class TextQuestion:
     terms: Sequence[str]
     weights: Sequence[float]
     """What each term is worth among the asker's own rows and those shared with them: nobody else's move a cut."""
+    document_frequency: Sequence[int]
+    """In how many of these rows each term stands."""
     average_length: float
     """The mean number of indexed terms of these rows."""
     match: Literal["any", "all"]
+
+    def proposing(self, limit: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the places of the terms that propose rows, and of those that only lend weight to what others propose.
+
+        At least `limit` rows have the weight of the rarest term that stands in so many. Rows in which only the most
+        common terms stand cannot pass these, as long as what these weigh together is less (the MaxScore algorithm of
+        Turtle and Flood, 1995). Looking such terms up costs most of a search, for they stand in most rows.
+        """
+        rarest = sorted(range(len(self.terms)), key=lambda k: self.document_frequency[k])
+        if self.match == "all":
+            return rarest, ()
+        least = next((i for i, k in enumerate(rarest) if self.document_frequency[k] >= limit), len(rarest))
+        lent, first = 0.0, len(rarest)
+        while first > least + 1 and lent + self.weights[rarest[first - 1]] <= self.weights[rarest[least]]:
+            first -= 1
+            lent += self.weights[rarest[first]]
+        return rarest[:first], rarest[first:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +101,11 @@ class VectorQuestion:
     """How many active rows the scope can see, by and large."""
     approximate: bool = False
     """Whether to walk an approximate index instead of comparing every row."""
+
+    @property
+    def values(self) -> "Mapping[str, Any]":
+        """What a statement that compares vectors asks for by name."""
+        return {"model": self.model, "asked": self.vector}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +148,8 @@ class Dialect(Protocol):
 
     # -- connections
 
-    def isolation(self, *, write: bool) -> Literal["READ COMMITTED", "AUTOCOMMIT"] | None:
-        """Return the isolation level of a read or a write, None for the connection's own."""
+    def isolation(self) -> Literal["AUTOCOMMIT"] | None:
+        """Return the isolation level of the connections, None for their own; `begin` opens the transactions."""
         ...
 
     def create_engine(self, url: URL, options: EngineOptions) -> Engine:
@@ -208,6 +235,16 @@ class Dialect(Protocol):
         """Return an insert that can say what to do about rows that are already there."""
         ...
 
+    def prepared(
+        self, conn: Connection, table: Table, names: Sequence[str], compiled: SQLCompiler, *, skip_conflicts: bool
+    ) -> Prepared:
+        """Return what inserts rows of these columns as the driver takes them fastest."""
+        ...
+
+    def together(self, cursor: Any, rows: int) -> AbstractContextManager[object]:
+        """Let inserts of at most so many rows inside the block go to the database together where that saves time."""
+        ...
+
     def snapshot(self, conn: Connection) -> AbstractContextManager[None]:
         """Let every statement inside the block, in a reading function, see the store at one moment."""
         ...
@@ -239,33 +276,57 @@ class Dialect(Protocol):
         ...
 
     def text_leg(
-        self, conn: Connection, visible: ColumnElement[bool], question: TextQuestion, limit: int
-    ) -> Select[Any]:
-        """Return a statement for `id`, `score`: the rows that hold the words, best first; higher is better."""
+        self, conn: Connection, tables: "Tables", wanted: Selection, question: TextQuestion, limit: int
+    ) -> Leg:
+        """Return what holds the words."""
         ...
 
     def vector_leg(
-        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: VectorQuestion, limit: int
-    ) -> Select[Any]:
-        """Return a statement for `id`, `score`: the nearest rows, nearest first; the score is the cosine."""
+        self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int
+    ) -> Leg:
+        """Return what is nearest; the score is the cosine."""
         ...
 
-    def cosine_evidence(self, tables: "Tables", question: VectorQuestion) -> ColumnElement[Any]:
-        """Return the column from which `cosines` reads how near a row is."""
+    def with_cosines(
+        self, rows: FromClause, tables: "Tables", question: VectorQuestion
+    ) -> tuple[FromClause, ColumnElement[Any]]:
+        """Return rows of the question's corpus, joined with a column from which `cosines` reads how near each is.
+
+        A statement with it is executed with the question's `values`.
+        """
         ...
 
-    def cosines(self, evidence: Sequence[Any], question: VectorQuestion) -> list[float | None]:
+    def cosines(
+        self, conn: Connection, tables: "Tables", evidence: Sequence[Any], question: VectorQuestion
+    ) -> list[float | None]:
         """Return the cosine of each row, None for a row without a vector."""
         ...
 
-    def frequencies(
-        self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str], most: int | None = None
-    ) -> Select[Any]:
-        """Return a statement for one row: for each term, how many rows of the cells hold it, counted up to `most`."""
+    def frequencies(self, corpus: "Corpus", terms: int, most: int | None = None) -> Select[Any]:
+        """Return a statement for one list: for each of so many terms, how many rows hold it, counted up to `most`.
+
+        It is executed with the values of `counting`.
+        """
         ...
 
-    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
-        """Return a condition that holds for a list of any length, as one parameter."""
+    def counting(self, cells: Sequence[str], terms: Sequence[str]) -> Mapping[str, Any]:
+        """Return the values of `frequencies`: the terms, looked for in the rows of the cells."""
+        ...
+
+    def moments(self, raw: Sequence[Any]) -> list[datetime]:
+        """Return moments that were read as the driver gives them."""
+        ...
+
+    def identifiers(self, raw: Sequence[Any]) -> list[UUID]:
+        """Return ids that were read as the driver gives them."""
+        ...
+
+    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID], name: str | None = None) -> ColumnElement[bool]:
+        """Return a condition that holds for a list of any length, as one parameter; see `id_list` for its value."""
+        ...
+
+    def id_list(self, ids: Sequence[UUID]) -> Any:
+        """Return ids as `ids_in` sends them."""
         ...
 
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:

@@ -5,8 +5,8 @@ goes over to a generic plan, which would put an approximate index in front of a 
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -19,7 +19,9 @@ from sqlalchemy import (
     Connection,
     Engine,
     Float,
+    FromClause,
     Index,
+    Integer,
     PrimaryKeyConstraint,
     Select,
     String,
@@ -34,10 +36,11 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR, insert
+from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR, array, insert
 from sqlalchemy.dialects.postgresql import UUID as PG_UUID
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
@@ -51,7 +54,10 @@ from memoranda.db.dialects.base import (
     Upsert,
     VectorQuestion,
 )
+from memoranda.db.dialects.postgresql_inserts import FEW, PostgresqlInserts
 from memoranda.db.dialects.postgresql_upkeep import Upkeep, vector_index_name
+from memoranda.db.inserts import Prepared
+from memoranda.db.statements import MOST, Leg, Selection
 from memoranda.errors import (
     ConfigurationError,
     ExtensionMissing,
@@ -105,8 +111,14 @@ class _TsQuery(UserDefinedType[str]):
         return "tsquery"
 
 
-def _tsquery(expression: str) -> ColumnElement[Any]:
-    return cast(bindparam(None, expression, type_=String), _TsQuery)
+def _tsquery(name: str) -> ColumnElement[Any]:
+    return cast(bindparam(name, type_=String), _TsQuery)
+
+
+def _distance(vectors: Table, size: int, *, indexed: bool) -> ColumnElement[float]:
+    asked = cast(bindparam("asked", type_=VectorType(size)), VectorType(size))
+    column: ColumnElement[Any] = cast(vectors.c.vector, VectorType(size)) if indexed else vectors.c.vector
+    return column.op("<=>", return_type=Float())(asked)
 
 
 def _is_any(column: ColumnElement[Any], array: ColumnElement[Any]) -> ColumnElement[bool]:
@@ -132,9 +144,9 @@ class PostgresqlDialect:
 
     # -- connections
 
-    def isolation(self, *, write: bool) -> Literal["READ COMMITTED", "AUTOCOMMIT"]:
-        """Read without a transaction around; write on the level that row locks are made for, whatever the default."""
-        return "READ COMMITTED" if write else "AUTOCOMMIT"
+    def isolation(self) -> Literal["AUTOCOMMIT"]:
+        """Read without a transaction around, and begin those of writes ourselves: the driver would wait for each."""
+        return "AUTOCOMMIT"
 
     def create_engine(self, url: URL, options: EngineOptions) -> Engine:
         """Connect without prepared statements; wait no longer than the time limit for a connection or a lock."""
@@ -147,6 +159,7 @@ class PostgresqlDialect:
             pool_use_lifo=True,
             connect_args={"prepare_threshold": None, "connect_timeout": max(2, int(options.timeout))},
             hide_parameters=True,
+            query_cache_size=MOST,
         )
 
     def adopt(self, engine: Engine) -> None:
@@ -160,9 +173,9 @@ class PostgresqlDialect:
         return False
 
     def begin(self, conn: Connection, *, write: bool) -> None:
-        """Wait for a lock no longer than for anything else; a read runs in autocommit."""
+        """Write on the level that row locks are made for, and wait for one no longer than for anything else."""
         if write:
-            conn.exec_driver_sql(f"SET LOCAL lock_timeout = {self._timeout}")
+            conn.exec_driver_sql(f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {self._timeout}")
 
     def after_fork(self) -> None:
         """Begin with a lock that nobody holds."""
@@ -266,6 +279,16 @@ class PostgresqlDialect:
         """Return an INSERT ... ON CONFLICT."""
         return insert(table)
 
+    def prepared(
+        self, conn: Connection, table: Table, names: Sequence[str], compiled: SQLCompiler, *, skip_conflicts: bool
+    ) -> Prepared:
+        """Take many rows by COPY."""
+        return PostgresqlInserts(conn, table, names, compiled, skip_conflicts=skip_conflicts)
+
+    def together(self, cursor: Any, rows: int) -> AbstractContextManager[object]:
+        """Send few rows without waiting for the answer to each statement; COPY has to wait."""
+        return cursor.connection.pipeline() if rows <= FEW else nullcontext()
+
     @contextmanager
     def snapshot(self, conn: Connection) -> Iterator[None]:
         """Read in a transaction that sees nothing of what others write meanwhile."""
@@ -323,57 +346,103 @@ class PostgresqlDialect:
         conn.exec_driver_sql("COMMIT")
 
     def text_leg(
-        self, conn: Connection, visible: ColumnElement[bool], question: TextQuestion, limit: int
-    ) -> Select[Any]:
+        self, conn: Connection, tables: "Tables", wanted: Selection, question: TextQuestion, limit: int
+    ) -> Leg:
         """Search the generated tsvector, starting from the cells; `ts_rank` is gated by the match."""
         m = question.corpus.table
-        joined = {"any": " | ", "all": " & "}[question.match].join(question.terms)
-        wanted = _tsquery(f"({' | '.join(question.cells)}) & ({joined})")
-        score = func.ts_rank(m.c.search, _tsquery(" | ".join(question.terms)))
-        return (
-            select(m.c.id, score.label("score"))
-            .where(visible, m.c.search.bool_op("@@")(wanted))
-            .order_by(score.desc(), m.c.id.desc())
-            .limit(limit)
-        )
+
+        def build() -> Select[Any]:
+            score = func.ts_rank(m.c.search, _tsquery("said"))
+            return (
+                select(m.c.id, score.label("score"), *question.corpus.standing)
+                .where(wanted.where(m), m.c.search.bool_op("@@")(_tsquery("matched")))
+                .order_by(score.desc(), m.c.id.desc())
+                .limit(bindparam("words_limit", type_=Integer))
+            )
+
+        proposing, _ = question.proposing(limit)
+        joined = {"any": " | ", "all": " & "}[question.match].join(question.terms[k] for k in proposing)
+        matched = f"({' | '.join(question.cells)}) & ({joined})"
+        values = {"said": " | ".join(question.terms), "matched": matched, "words_limit": limit}
+        return Leg(build, wanted.form and ("words", wanted.form), {**wanted.values, **values})
 
     def vector_leg(
-        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: VectorQuestion, limit: int
-    ) -> Select[Any]:
+        self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int
+    ) -> Leg:
         """Compare one by one in a small scope; walk the index in a large one that has it."""
-        m, v = question.corpus.table, tables.vectors
-        distance = self._distance(v, question, indexed=question.approximate)
-        compared = (
-            select(m.c.id, distance.label("distance"))
-            .select_from(m.join(v, and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)))
-            .where(visible, v.c.kind == literal_column(f"'{question.corpus.kind}'"), v.c.model == question.model)
-        )
-        # The offset keeps the planner from an approximate index where an exact answer is cheap, and the vectors out of
-        # the sort, where each would be unpacked a second time.
-        near = (compared.order_by(distance).limit(limit) if question.approximate else compared.offset(0)).subquery()
-        score = (1 - near.c.distance).label("score")
-        return select(near.c.id, score).order_by(near.c.distance).limit(limit)
+        m, v, size = question.corpus.table, tables.vectors, len(question.vector)
 
-    def cosine_evidence(self, tables: "Tables", question: VectorQuestion) -> ColumnElement[Any]:
+        def build() -> Select[Any]:
+            distance = _distance(v, size, indexed=question.approximate)
+            kind: ColumnElement[str] = literal_column(f"'{question.corpus.kind}'")
+            most = bindparam("meaning_limit", type_=Integer)
+            compared = (
+                select(m.c.id, distance.label("distance"), *question.corpus.standing)
+                .select_from(m.join(v, and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)))
+                .where(wanted.where(m), v.c.kind == kind, v.c.model == bindparam("model"))
+            )
+            # The offset keeps the planner from an approximate index where an exact answer is cheap, and the vectors out
+            # of the sort, where each would be unpacked a second time.
+            ordered = compared.order_by(distance).limit(most) if question.approximate else compared.offset(0)
+            near = ordered.subquery()
+            columns = (near.c.id, (1 - near.c.distance).label("score"), near.c.container, near.c.place)
+            return select(*columns).order_by(near.c.distance).limit(most)
+
+        form = wanted.form and ("meaning", wanted.form, size, question.approximate)
+        return Leg(build, form, {**wanted.values, **question.values, "meaning_limit": limit})
+
+    def with_cosines(
+        self, rows: FromClause, tables: "Tables", question: VectorQuestion
+    ) -> tuple[FromClause, ColumnElement[Any]]:
         """Compute the cosine in the statement."""
-        return 1 - self._distance(tables.vectors, question, indexed=False)
+        m, v = question.corpus.table, tables.vectors
+        own = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)
+        kind = v.c.kind == literal_column(f"'{question.corpus.kind}'")
+        joined = rows.outerjoin(v, and_(own, kind, v.c.model == bindparam("model")))
+        return joined, 1 - _distance(v, len(question.vector), indexed=False)
 
-    def cosines(self, evidence: Sequence[Any], question: VectorQuestion) -> list[float | None]:
+    def cosines(
+        self, conn: Connection, tables: "Tables", evidence: Sequence[Any], question: VectorQuestion
+    ) -> list[float | None]:
         """Pass on what the statement computed; a zero vector has no direction and is like nothing."""
         return [None if c is None else float(c) if c == c else 0.0 for c in evidence]
 
-    def frequencies(
-        self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str], most: int | None = None
-    ) -> Select[Any]:
+    def frequencies(self, corpus: "Corpus", terms: int, most: int | None = None) -> Select[Any]:
         """Count by the index, one look a term."""
         m = corpus.table
-        said = (m.c.search.bool_op("@@")(_tsquery(f"({' | '.join(cells)}) & {term}")) for term in terms)
-        found = (select(literal_column("1")).select_from(m).where(says).limit(most).subquery() for says in said)
-        return select(*(select(func.count()).select_from(rows).scalar_subquery() for rows in found))
+        if most is None:
+            # One pass over the rows that hold any: an index has to find most of them again for each term.
+            times = (func.count().filter(m.c.search.bool_op("@@")(_tsquery(f"counted_{i}"))) for i in range(terms))
+            any_of = m.c.search.bool_op("@@")(_tsquery("counted"))
+            return select(array(list(times)).label("frequencies")).select_from(m).where(any_of)
+        found = (
+            select(literal_column("1")).select_from(m).where(m.c.search.bool_op("@@")(query)).limit(most).subquery()
+            for query in (_tsquery("cells").op("&&")(_tsquery(f"counted_{i}")) for i in range(terms))
+        )
+        seen = (select(func.count()).select_from(rows).scalar_subquery() for rows in found)
+        return select(array(list(seen)).label("frequencies"))
 
-    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
+    def counting(self, cells: Sequence[str], terms: Sequence[str]) -> Mapping[str, Any]:
+        """Return the terms as queries."""
+        joined = f"({' | '.join(cells)})"
+        each = {f"counted_{i}": term for i, term in enumerate(terms)}
+        return {"cells": joined, "counted": f"{joined} & ({' | '.join(terms)})", **each} if terms else {}
+
+    def moments(self, raw: Sequence[Any]) -> list[datetime]:
+        """Pass them on: they are aware."""
+        return list(raw)
+
+    def identifiers(self, raw: Sequence[Any]) -> list[UUID]:
+        """Pass them on."""
+        return list(raw)
+
+    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID], name: str | None = None) -> ColumnElement[bool]:
         """Send one array."""
-        return _is_any(column, cast(literal(list(ids), ARRAY(PG_UUID)), ARRAY(PG_UUID)))
+        return _is_any(column, cast(bindparam(name, self.id_list(ids), ARRAY(PG_UUID)), ARRAY(PG_UUID)))
+
+    def id_list(self, ids: Sequence[UUID]) -> Any:
+        """Return a list."""
+        return list(ids)
 
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Send one array."""
@@ -406,12 +475,6 @@ class PostgresqlDialect:
         return []
 
     # -- the index of vectors
-
-    def _distance(self, vectors: Table, question: VectorQuestion, *, indexed: bool) -> ColumnElement[float]:
-        size = len(question.vector)
-        asked = cast(bindparam(None, question.vector, type_=VectorType(size)), VectorType(size))
-        column: ColumnElement[Any] = cast(vectors.c.vector, VectorType(size)) if indexed else vectors.c.vector
-        return column.op("<=>", return_type=Float())(asked)
 
     def vector_version(self, conn: Connection) -> tuple[int, ...]:
         """Return the version of pgvector in this database."""

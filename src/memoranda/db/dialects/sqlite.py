@@ -1,8 +1,8 @@
 """SQLite: one file or memory, WAL, FTS5 over the encoded terms, exact vector search in numpy, no loadable extension."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,6 +28,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, SingletonThreadPool, StaticPool
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
@@ -40,9 +41,11 @@ from memoranda.db.dialects.base import (
     Upsert,
     VectorQuestion,
 )
+from memoranda.db.dialects.sqlite_inserts import SqliteInserts
 from memoranda.db.dialects.sqlite_search import SqliteSearch
 from memoranda.db.dialects.sqlite_vectors import VectorCache
-from memoranda.db.inserts import driving
+from memoranda.db.inserts import Prepared, driving
+from memoranda.db.statements import MOST
 from memoranda.errors import ConfigurationError, PermissionMissing, StoreBusy, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -110,7 +113,7 @@ class SqliteDialect(SqliteSearch):
 
     # -- connections
 
-    def isolation(self, *, write: bool) -> None:
+    def isolation(self) -> None:
         """Leave it: `begin` says what a transaction is."""
 
     def create_engine(self, url: URL, options: EngineOptions) -> Engine:
@@ -120,7 +123,9 @@ class SqliteDialect(SqliteSearch):
         arguments = {"check_same_thread": False, "timeout": options.timeout}
         self._in_memory = in_memory(url)
         if self._in_memory:
-            engine = create_engine(url, poolclass=StaticPool, connect_args=arguments, hide_parameters=True)
+            engine = create_engine(
+                url, poolclass=StaticPool, connect_args=arguments, hide_parameters=True, query_cache_size=MOST
+            )
         else:
             engine = create_engine(
                 url,
@@ -132,6 +137,7 @@ class SqliteDialect(SqliteSearch):
                 pool_reset_on_return=None,  # every transaction ends with its block
                 connect_args=arguments,
                 hide_parameters=True,
+                query_cache_size=MOST,
             )
 
         @event.listens_for(engine, "connect")
@@ -288,6 +294,16 @@ class SqliteDialect(SqliteSearch):
     def insert(self, table: Table) -> Upsert:
         """Return an INSERT ... ON CONFLICT."""
         return insert(table)
+
+    def prepared(
+        self, conn: Connection, table: Table, names: Sequence[str], compiled: SQLCompiler, *, skip_conflicts: bool
+    ) -> Prepared:
+        """Take many rows in one statement."""
+        return SqliteInserts(conn, table, names, compiled)
+
+    def together(self, cursor: Any, rows: int) -> AbstractContextManager[object]:
+        """Need nothing: no statement waits for a network."""
+        return nullcontext()
 
     @contextmanager
     def snapshot(self, conn: Connection) -> Iterator[None]:

@@ -1,15 +1,19 @@
 """Search on SQLite: full text by FTS5, starting from the cells of a scope, and vectors compared in memory."""
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 import numpy as np
 from sqlalchemy import (
+    JSON,
     ColumnElement,
     Connection,
     Float,
+    FromClause,
     Integer,
     Select,
     String,
@@ -18,9 +22,9 @@ from sqlalchemy import (
     Uuid,
     and_,
     bindparam,
+    case,
     column,
     func,
-    literal,
     literal_column,
     select,
     table,
@@ -30,6 +34,7 @@ from sqlalchemy import (
 
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.dialects.sqlite_vectors import VectorCache, unit
+from memoranda.db.statements import Leg, Selection
 from memoranda.ranking.evidence import K1, B
 
 if TYPE_CHECKING:
@@ -46,144 +51,224 @@ class SqliteSearch:
     vectors: VectorCache
 
     def text_leg(
-        self, conn: Connection, visible: ColumnElement[bool], question: TextQuestion, limit: int
-    ) -> Select[Any]:
+        self, conn: Connection, tables: "Tables", wanted: Selection, question: TextQuestion, limit: int
+    ) -> Leg:
         """Search FTS5, starting from the cells."""
         # FTS5's own bm25() counts over the whole file: it would let other scopes move this one's ranks.
-        fts = table(question.corpus.fts, column("rowid", Integer))
-        found = union_all(
-            *(
-                select(fts.c.rowid.label("n"), literal(weight, Float).label("weight")).where(
-                    _says(fts, question.cells, term)
-                )
-                for term, weight in zip(question.terms, question.weights, strict=True)
-            )
-        ).subquery("found")
-        weight = func.sum(found.c.weight)
-        said = select(found.c.n, weight.label("weight")).group_by(found.c.n).order_by(weight.desc(), found.c.n.desc())
-        if question.match == "all":
-            said = said.having(func.count() == len(question.terms))
+        corpus, every = question.corpus, question.match == "all"
+        proposing, lending = question.proposing(limit)
+        shape = (len(proposing), len(lending), every)
+        build = partial(_worded, corpus, wanted, *shape)
+        statement = tables.statements.get(wanted.form and ("words", wanted.form, shape), build)
+        values: dict[str, Any] = {**wanted.values, "most": limit}
+        values |= {"base": 1 + K1 * (1 - B), "slope": K1 * B / max(question.average_length, 1.0)}
+        for i, k in enumerate(proposing):
+            values |= {f"query_{i}": _query(question.cells, question.terms[k]), f"weight_{i}": question.weights[k]}
+        for i, k in enumerate(lending):
+            values |= {f"word_{i}": f" {question.terms[k]} ", f"worth_{i}": question.weights[k]}
         # Looking every match up in the table would take longer than finding them all: so the best are looked up first.
         reach = _REACH * limit
         while True:
-            best = [tuple(row) for row in conn.execute(said.limit(reach))]
-            seen = self._seen(conn, visible, question, best, limit)
-            if len(seen) == limit or len(best) < reach:
-                return _ranked(seen)
+            found = conn.execute(statement, {**values, "reach": reach}).all()
+            seen = [(identifier, score, container, place) for identifier, score, container, place, _ in found]
+            if len(seen) == limit or self._matches(conn, tables, question, values, shape, reach, found) < reach:
+                return _ranked("by_words", seen)
             reach *= _REACH
 
-    def _seen(
+    def _matches(
         self,
         conn: Connection,
-        visible: ColumnElement[bool],
+        tables: "Tables",
         question: TextQuestion,
-        best: Sequence[tuple[int, float]],
-        limit: int,
-    ) -> list[tuple[str, float]]:
-        """Return those of the matches that may be seen, scored by BM25 as if every term were said once.
+        values: Mapping[str, Any],
+        shape: tuple[int, int, bool],
+        reach: int,
+        found: Sequence[Any],
+    ) -> int:
+        """Return how many matches were looked up, of which some may not be seen."""
+        if found:
+            return int(found[0][-1])
+        terms, _, every = shape
 
-        How often a term is said counts when the candidates are ranked.
-        """
-        m, given = question.corpus.table, _json_rows(best)
-        number = literal_column("json_extract(value, '$[0]')", Integer)
-        weight = literal_column("json_extract(value, '$[1]')", Float)
-        length = literal(K1 * B / max(question.average_length, 1.0), Float) * m.c.length
-        score: ColumnElement[Any] = weight / (literal(1 + K1 * (1 - B), Float) + length)
-        rows = conn.execute(
-            select(type_coerce(m.c.id, String), score)
-            .select_from(given.join(m, m.c.n == number))
-            .where(visible)
-            .order_by(score.desc(), m.c.id.desc())
-            .limit(limit)
-        )
-        return [(row[0], row[1]) for row in rows]
+        def build() -> Select[Any]:
+            return select(func.count()).select_from(_said(question.corpus, terms, every=every).subquery())
+
+        statement = tables.statements.get(("matches", question.corpus.kind, terms, every), build)
+        return int(conn.scalar(statement, {**values, "reach": reach}) or 0)
 
     def vector_leg(
-        self, conn: Connection, tables: "Tables", visible: ColumnElement[bool], question: VectorQuestion, limit: int
-    ) -> Select[Any]:
+        self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int
+    ) -> Leg:
         """Compare every vector of the persona, and let SQL say which may be seen; where few may, compare only these."""
-        m = question.corpus.table
         if self._few_among_many(conn, tables, question):
-            return _ranked(self._few(conn, tables, visible, question, limit))
-        found: list[tuple[str, float]] = []
+            return _ranked("by_meaning", self._few(conn, tables, wanted, question, limit))
+        m = question.corpus.table
+
+        def build() -> Select[Any]:
+            columns = (type_coerce(m.c.id, String), *_place(question.corpus))
+            return select(*columns).where(wanted.where(m), m.c.id.in_(_listed("page")))
+
+        statement = tables.statements.get(wanted.form and ("may be seen", wanted.form), build)
+        found: list[_Found] = []
         for page in self.vectors.nearest(conn, tables, question, 2 * limit):
-            listed = _listed([identifier for identifier, _ in page])
-            seen = set(conn.scalars(select(type_coerce(m.c.id, String)).where(visible, m.c.id.in_(listed))))
-            found += [(identifier, score) for identifier, score in page if identifier in seen]
+            listed = json.dumps([identifier for identifier, _ in page])
+            seen = {row[0]: row[1:] for row in conn.execute(statement, {**wanted.values, "page": listed}).all()}
+            found += [(identifier, score, *seen[identifier]) for identifier, score in page if identifier in seen]
             if len(found) >= limit:
                 break
-        return _ranked(found[:limit])
+        return _ranked("by_meaning", found[:limit])
 
     def _few_among_many(self, conn: Connection, tables: "Tables", question: VectorQuestion) -> bool:
         if question.rows > _FEW:
             return False
-        v, kind = tables.vectors, question.corpus.kind
-        own = (v.c.tenant == question.tenant, v.c.persona == question.persona, v.c.kind == kind)
+
+        def build() -> Select[Any]:
+            v = tables.vectors
+            own = [v.c[name] == bindparam(name) for name in ("tenant", "persona", "kind", "model")]
+            some = select(v.c.n).where(*own).limit(bindparam("enough", type_=Integer)).subquery()
+            return select(func.count()).select_from(some)
+
         enough = _MANY * max(question.rows, 1)
-        some = select(v.c.n).where(*own, v.c.model == question.model).limit(enough).subquery()
-        return conn.scalar(select(func.count()).select_from(some)) == enough
+        owner = {"tenant": question.tenant, "persona": question.persona, "kind": question.corpus.kind}
+        values = {**owner, "model": question.model, "enough": enough}
+        return bool(conn.scalar(tables.statements.get("few among many", build), values) == enough)
 
     def _few(
-        self,
-        conn: Connection,
-        tables: "Tables",
-        visible: ColumnElement[bool],
-        question: VectorQuestion,
-        limit: int,
-    ) -> list[tuple[str, float]]:
+        self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int
+    ) -> "list[_Found]":
         m, v, kind = question.corpus.table, tables.vectors, question.corpus.kind
-        owned = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == kind, v.c.owner == m.c.id)
-        rows = conn.execute(
-            select(type_coerce(m.c.id, String), v.c.vector)
-            .select_from(m.join(v, owned))
-            .where(visible, v.c.model == question.model)
-        ).all()
-        scores = self.cosines([row[1] for row in rows], question)
-        found = [(row[0], score or 0.0) for row, score in zip(rows, scores, strict=True)]
-        return sorted(found, key=lambda item: item[1], reverse=True)[:limit]
 
-    def cosine_evidence(self, tables: "Tables", question: VectorQuestion) -> ColumnElement[Any]:
-        """Fetch the vectors themselves."""
-        return tables.vectors.c.vector
+        def build() -> Select[Any]:
+            owned = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == kind, v.c.owner == m.c.id)
+            return (
+                select(type_coerce(m.c.id, String), v.c.vector, *_place(question.corpus))
+                .select_from(m.join(v, owned))
+                .where(wanted.where(m), v.c.model == bindparam("model"))
+            )
 
-    def cosines(self, evidence: Sequence[Any], question: VectorQuestion) -> list[float | None]:
-        """Compute all cosines in one product."""
-        known = [vector for vector in evidence if vector is not None]
-        scores = iter((unit(np.stack(known)) @ unit(question.vector)).tolist() if known else [])
-        return [None if vector is None else next(scores) for vector in evidence]
+        statement = tables.statements.get(wanted.form and ("few", wanted.form), build)
+        rows = conn.execute(statement, {**wanted.values, "model": question.model}).all()
+        if not rows:
+            return []
+        scores = unit(np.stack([row[1] for row in rows])) @ unit(question.vector)
+        best = np.argsort(-scores, kind="stable")[:limit]
+        return [(rows[i][0], float(scores[i]), *rows[i][2:]) for i in best]
 
-    def frequencies(
-        self, corpus: "Corpus", cells: Sequence[str], terms: Sequence[str], most: int | None = None
-    ) -> Select[Any]:
+    def with_cosines(
+        self, rows: FromClause, tables: "Tables", question: VectorQuestion
+    ) -> tuple[FromClause, ColumnElement[Any]]:
+        """Ask for the ids only: the vectors are in memory."""
+        return rows, type_coerce(question.corpus.table.c.id, String)
+
+    def cosines(
+        self, conn: Connection, tables: "Tables", evidence: Sequence[Any], question: VectorQuestion
+    ) -> list[float | None]:
+        """Compare the vectors that are in memory, and read what is not."""
+        return self.vectors.cosines(conn, tables, question, evidence)
+
+    def frequencies(self, corpus: "Corpus", terms: int, most: int | None = None) -> Select[Any]:
         """Count by the index, one look a term."""
         fts = table(corpus.fts)
-        said = (_says(fts, cells, term) for term in terms)
+        said = (_matches(fts, f"counted_{i}") for i in range(terms))
         found = (select(literal_column("1")).select_from(fts).where(says).limit(most).subquery() for says in said)
-        return select(*(select(func.count()).select_from(rows).scalar_subquery() for rows in found))
+        seen = (select(func.count()).select_from(rows).scalar_subquery() for rows in found)
+        return select(type_coerce(func.json_array(*seen), JSON).label("frequencies"))
 
-    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID]) -> ColumnElement[bool]:
+    def counting(self, cells: Sequence[str], terms: Sequence[str]) -> Mapping[str, Any]:
+        """Return the terms as FTS5 is asked for them."""
+        return {f"counted_{i}": _query(cells, term) for i, term in enumerate(terms)}
+
+    def moments(self, raw: Sequence[Any]) -> list[datetime]:
+        """Read them as SQLAlchemy writes them."""
+        read = {text: datetime.fromisoformat(f"{text}+00:00") for text in set(raw)}
+        return [read[text] for text in raw]
+
+    def identifiers(self, raw: Sequence[Any]) -> list[UUID]:
+        """Read hexadecimal."""
+        return [UUID(int=int(text, 16)) for text in raw]
+
+    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID], name: str | None = None) -> ColumnElement[bool]:
         """Send one JSON array."""
-        return column.in_(_listed([identifier.hex for identifier in ids]))
+        return column.in_(_listed(name, self.id_list(ids)))
+
+    def id_list(self, ids: Sequence[UUID]) -> Any:
+        """Return JSON."""
+        return json.dumps([identifier.hex for identifier in ids])
 
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Send one JSON array."""
-        return column.in_(_listed(texts))
+        return column.in_(_listed(None, json.dumps(texts)))
 
 
-def _says(fts: TableClause, cells: Sequence[str], term: str) -> ColumnElement[bool]:
-    query = f"cells : ({' OR '.join(cells)}) AND {{category_terms content_terms}} : {term}"
-    return literal_column(fts.name).bool_op("MATCH")(bindparam(None, query, type_=String))
+def _worded(corpus: "Corpus", wanted: Selection, proposing: int, lending: int, every: bool) -> Select[Any]:
+    """Return the statement for the matches that may be seen, scored by BM25 as if every term were said once.
+
+    How often a term is said counts when the candidates are ranked.
+    """
+    m, best = corpus.table, _said(corpus, proposing, every=every).cte("best")
+    weight: ColumnElement[Any] = best.c.weight
+    terms = m.c.category_terms.concat(m.c.content_terms)
+    for i in range(lending):
+        says = func.instr(terms, bindparam(f"word_{i}", type_=String)) > 0
+        weight += case((says, bindparam(f"worth_{i}", type_=Float)), else_=literal_column("0.0"))
+    score: ColumnElement[Any] = weight / (bindparam("base", type_=Float) + bindparam("slope", type_=Float) * m.c.length)
+    matches = select(func.count()).select_from(best).scalar_subquery()
+    return (
+        select(type_coerce(m.c.id, String), score, *_place(corpus), matches)
+        .select_from(best.join(m, m.c.n == best.c.n))
+        .where(wanted.where(m))
+        .order_by(score.desc(), m.c.id.desc())
+        .limit(bindparam("most", type_=Integer))
+    )
 
 
-def _ranked(found: Sequence[tuple[str, float]]) -> Select[Any]:
-    identifier = literal_column("json_extract(value, '$[0]')", Uuid)
-    score = literal_column("json_extract(value, '$[1]')", Float)
-    return select(identifier.label("id"), score.label("score")).select_from(_json_rows(found))
+def _said(corpus: "Corpus", terms: int, *, every: bool) -> Select[Any]:
+    """Return the statement for the rows that say so many terms or some of them, those of the greatest weight first."""
+    fts = table(corpus.fts, column("rowid", Integer))
+    parts = (
+        select(fts.c.rowid.label("n"), bindparam(f"weight_{i}", type_=Float).label("weight")).where(
+            _matches(fts, f"query_{i}")
+        )
+        for i in range(terms)
+    )
+    found = union_all(*parts).subquery("found")
+    weight = func.sum(found.c.weight)
+    said = select(found.c.n, weight.label("weight")).group_by(found.c.n).order_by(weight.desc(), found.c.n.desc())
+    return (said.having(func.count() == terms) if every else said).limit(bindparam("reach", type_=Integer))
 
 
-def _json_rows(values: Sequence[Any]) -> TableValuedAlias:
-    return func.json_each(bindparam(None, json.dumps(values), type_=String)).table_valued("value")
+def _matches(fts: TableClause, name: str) -> ColumnElement[bool]:
+    return literal_column(fts.name).bool_op("MATCH")(bindparam(name, type_=String))
 
 
-def _listed(values: Sequence[str]) -> Select[Any]:
-    return select(_json_rows(values).c.value)
+def _query(cells: Sequence[str], term: str) -> str:
+    return f"cells : ({' OR '.join(cells)}) AND {{category_terms content_terms}} : {term}"
+
+
+_Found: TypeAlias = tuple[str, float, str, int | None]
+"""An id in hexadecimal, a score, and where the row stands: its container and its place in it."""
+
+
+def _place(corpus: "Corpus") -> tuple[ColumnElement[Any], ...]:
+    container, place = corpus.standing
+    return type_coerce(container, String), place
+
+
+def _ranked(name: str, found: Sequence[_Found]) -> Leg:
+    def build() -> Select[Any]:
+        types = {"id": Uuid, "score": Float, "container": String, "place": Integer}
+        parts: list[ColumnElement[Any]] = [
+            literal_column(f"json_extract(value, '$[{i}]')", kind).label(column)
+            for i, (column, kind) in enumerate(types.items())
+        ]
+        return select(*parts).select_from(_json_rows(name))
+
+    return Leg(build, name, {name: json.dumps(found)})
+
+
+def _json_rows(name: str | None, given: str | None = None) -> TableValuedAlias:
+    return func.json_each(bindparam(name, given, type_=String)).table_valued("value")
+
+
+def _listed(name: str | None, given: str | None = None) -> Select[Any]:
+    return select(_json_rows(name, given).c.value)

@@ -6,15 +6,16 @@ number. What a transaction has written itself stays out of the matrix until it i
 back is given to another row.
 """
 
+import json
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Lock, RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import Connection, Integer, String, func, literal_column, select, type_coerce
+from sqlalchemy import Connection, Integer, Select, String, bindparam, func, literal_column, select, type_coerce
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +27,7 @@ BYTES_LIMIT = 1 << 30
 """Together the matrices hold at most this much; the one that was used longest ago goes first."""
 
 _CHANGES = "memoranda_changes"  # in the `info` of a connection: how many rows it had changed when it began
+_KEY = ("tenant", "persona", "kind", "model")
 _FIRST_CAPACITY = 256
 _PAGE = 4096
 
@@ -41,6 +43,8 @@ class _Matrix:
     owners: list[str] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     values: "NDArray[np.float32]" = field(init=False)
+    answered: "tuple[bytes, NDArray[np.float32]]" = (b"", np.empty(0, np.float32))
+    """The question asked last, and the cosines of all rows there were."""
 
     def __post_init__(self) -> None:
         self.values = np.empty((_FIRST_CAPACITY, self.dimensions), np.float32)
@@ -57,9 +61,21 @@ class _Matrix:
             if before is not None:
                 self.values[before] = 0
                 self.owners[before] = ""
+                self.answered = (b"", self.answered[1])
             self.places[owner] = place
         self.owners += owners
         self.rows = needed
+
+    def scores(self, query: "NDArray[np.float32]") -> "NDArray[np.float32]":
+        """Return the cosine of every row, the same for a question however often it is asked of the same rows.
+
+        A product of some rows only would round otherwise than one of all, and equals would change places.
+        """
+        asked, scores = self.answered
+        if asked != query.tobytes() or len(scores) != self.rows:
+            scores = self.values[: self.rows] @ query
+            self.answered = (query.tobytes(), scores)
+        return scores
 
 
 def unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
@@ -96,18 +112,17 @@ class VectorCache:
             question: Whose rows, of which kind and model, and the vector to compare with theirs.
             first: How many rows the first page has; the next ones grow.
         """
-        key, query = (question.tenant, question.persona, question.corpus.kind, question.model), question.vector
+        key, query = (question.tenant, question.persona, question.corpus.kind, question.model), unit(question.vector)
         matrix = self._matrix(key, len(query))
         with matrix.lock:
             own = self._refresh(conn, tables, key, matrix)
-            owners, values = matrix.owners, matrix.values[: matrix.rows]
+            owners, scores = matrix.owners, matrix.scores(query)
             replaced = [matrix.places[name] for name in own[0] if name in matrix.places] if own else []
-        scores = values @ unit(query)
         if own:
-            owners = owners[: len(scores)]
+            owners, scores = owners[: len(scores)], scores.copy()
             for place in replaced:
                 owners[place], scores[place] = "", 0
-            owners, scores = owners + own[0], np.concatenate((scores, unit(own[1]) @ unit(query)))
+            owners, scores = owners + own[0], np.concatenate((scores, unit(own[1]) @ query))
         if first < len(scores):
             best = np.argpartition(-scores, first)[:first]
             best = best[np.argsort(-scores[best], kind="stable")]
@@ -121,7 +136,44 @@ class VectorCache:
         page = max(first, 1)
         while len(order):
             yield [(owners[i], float(scores[i])) for i in order[:page]]
-            order, page = order[page:], 2 * page
+            order, page = order[page:], 4 * page
+
+    def cosines(
+        self, conn: Connection, tables: "Tables", question: "VectorQuestion", owners: Sequence[str]
+    ) -> list[float | None]:
+        """Return the cosine of each of some rows, named by their ids in hexadecimal; None where there is no vector."""
+        key, query = (question.tenant, question.persona, question.corpus.kind, question.model), unit(question.vector)
+        found: dict[str, float] = {}
+        with self._lock:
+            matrix = self._matrices.get(key)
+        if matrix is not None:
+            with matrix.lock:
+                own = self._refresh(conn, tables, key, matrix)
+                known = [owner for owner in owners if owner in matrix.places]
+                scores = matrix.scores(query)[[matrix.places[owner] for owner in known]]
+            found = dict(zip(known, scores.tolist(), strict=True))
+            found |= dict(zip(own[0], (unit(own[1]) @ query).tolist(), strict=True)) if own else {}
+        if len(found) < len(owners):
+            found |= self._read(conn, tables, key, query, [owner for owner in owners if owner not in found])
+        return [found.get(owner) for owner in owners]
+
+    def _read(
+        self, conn: Connection, tables: "Tables", key: tuple[str, str, str, str], query: Any, owners: Sequence[str]
+    ) -> dict[str, float]:
+        """Return the cosines of rows whose vectors are not in memory."""
+        v = tables.vectors
+
+        def build() -> Select[Any]:
+            own = [v.c[name] == bindparam(name) for name in _KEY]
+            listed = select(func.json_each(bindparam("owners", type_=String)).table_valued("value").c.value)
+            return select(type_coerce(v.c.owner, String), v.c.vector).where(*own, v.c.owner.in_(listed))
+
+        statement = tables.statements.get("vectors of", build)
+        rows = conn.execute(statement, {**dict(zip(_KEY, key, strict=True)), "owners": json.dumps(owners)}).all()
+        if not rows:
+            return {}
+        scores = unit(np.stack([row[1] for row in rows])) @ query
+        return dict(zip((row[0] for row in rows), scores.tolist(), strict=True))
 
     def _matrix(self, key: tuple[str, str, str, str], dimensions: int) -> _Matrix:
         with self._lock:
@@ -136,19 +188,13 @@ class VectorCache:
         self, conn: Connection, tables: "Tables", key: tuple[str, str, str, str], matrix: _Matrix
     ) -> "tuple[list[str], NDArray[np.float32]] | None":
         """Read what is newer than the matrix into it, or return it where this transaction may still take it back."""
-        v = tables.vectors
-        newest = conn.scalar(select(func.max(v.c.n))) or 0
+        newest = conn.scalar(tables.statements.get("newest vector", lambda: select(func.max(tables.vectors.c.n)))) or 0
         if newest <= matrix.seen:
             return None
-        own = (
-            column == value for column, value in zip((v.c.tenant, v.c.persona, v.c.kind, v.c.model), key, strict=True)
-        )
-        # The first time by the persona's own index, which the sign keeps SQLite on; later by number, for there are few
-        # new rows, of whoever they are.
-        number = literal_column(f"+{v.name}.n", Integer) if matrix.seen == 0 else v.c.n
-        rows = conn.execute(
-            select(type_coerce(v.c.owner, String), v.c.vector).where(*own, number > matrix.seen, v.c.n <= newest)
-        )
+        first = matrix.seen == 0
+        fresh = tables.statements.get(("fresh vectors", first), lambda: _fresh(tables, first=first))
+        span = {"seen": matrix.seen, "newest": newest}
+        rows = conn.execute(fresh, {**dict(zip(_KEY, key, strict=True)), **span})
         owners: list[str] = []
         pages: list[NDArray[np.float32]] = []
         for page in rows.partitions(_PAGE):
@@ -167,3 +213,16 @@ def _changes(conn: Connection) -> int:
     driver = conn.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     return driver.total_changes
+
+
+def _fresh(tables: "Tables", *, first: bool) -> Select[Any]:
+    """Return the statement for the vectors of one key that were stored since.
+
+    The first time they are read by the persona's own index, which the sign keeps SQLite on; later by number, for there
+    are few new rows, of whoever they are.
+    """
+    v = tables.vectors
+    number = literal_column(f"+{v.name}.n", Integer) if first else v.c.n
+    own = [v.c[name] == bindparam(name) for name in _KEY]
+    bounds = (number > bindparam("seen", type_=Integer), v.c.n <= bindparam("newest", type_=Integer))
+    return select(type_coerce(v.c.owner, String), v.c.vector).where(*own, *bounds)

@@ -5,7 +5,7 @@ differs by database are the two legs, which the dialect supplies as subqueries o
 evidence; what differs by table stands in `memoranda.db.corpora`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -13,28 +13,36 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Float,
     FromClause,
+    Integer,
+    Row,
     Select,
+    String,
+    Uuid,
     and_,
+    bindparam,
     cast,
     func,
-    literal,
     literal_column,
     null,
     select,
+    true,
+    type_coerce,
     union_all,
 )
+from sqlalchemy.types import NullType
 
 from memoranda.candidates import Candidate, Query
 from memoranda.db.corpora import Corpus, Kind
-from memoranda.db.dialects.base import TextQuestion, VectorQuestion
+from memoranda.db.dialects.base import Dialect, TextQuestion, VectorQuestion
 from memoranda.db.queries import projects
-from memoranda.db.queries.visibility import active, holding, narrowed, rewritten, visible
+from memoranda.db.queries.counting import counted
+from memoranda.db.queries.visibility import seen_rows, wanted_rows
 from memoranda.db.schema import Tables
+from memoranda.db.statements import Leg, Selection, named
 from memoranda.filters import Filters
 from memoranda.policies import RankingPolicy, VisibilityPolicy
-from memoranda.ranking.evidence import bm25, inverse_frequency
+from memoranda.ranking.evidence import inverse_frequency
 from memoranda.scope import Scope, author_cell, project_cell
 
 if TYPE_CHECKING:
@@ -68,18 +76,15 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
     query = _counted(conn, tables, corpus, question, shared)
     if not query.rows and filters.as_of is None and not filters.include_inactive:
         return query, []  # the count leaves out what does not hold now, and nothing else
-    if query.terms:
-        seen = conn.execute(tables.dialect.frequencies(corpus, _cells(scope, shared), query.terms)).one()
-        query = replace(query, document_frequency=tuple(int(times) for times in seen))
     tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, query.rows)
     vectors = _vector_question(conn, tables, corpus, question, query)
     candidates = _candidates(conn, tables, question, query, shared, vectors, question.ranking.match)
     if vectors is not None and vectors.approximate:
-        near = sum(candidate.dense_rank is not None for candidate in candidates)
+        near = sum(candidate.by_meaning for candidate in candidates)
         if near < question.ranking.candidates:
             vectors = replace(vectors, approximate=False)
             candidates = _candidates(conn, tables, question, query, shared, vectors, question.ranking.match)
-    matched = any(candidate.text_rank is not None for candidate in candidates)
+    matched = any(candidate.by_words for candidate in candidates)
     if question.ranking.match == "all" and vectors is None and not matched:
         candidates = _candidates(conn, tables, question, query, shared, vectors, "any")
     return query, candidates
@@ -87,9 +92,12 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
 
 def any_to_ask(conn: Connection, tables: Tables, question: Question) -> bool:
     """Say whether there is any row the question is asked of."""
+    chosen = _wanted(tables, question, None)
     rows = tables.corpora[question.kind].table
-    found = select(rows.c.id).where(_wanted(tables, question, None, rows)).limit(1)
-    return conn.execute(found).first() is not None
+    statement = tables.statements.get(
+        chosen.form and ("any", chosen.form), lambda: select(rows.c.id).where(chosen.where(rows)).limit(1)
+    )
+    return conn.execute(statement, chosen.values).first() is not None
 
 
 def _cells(scope: Scope, shared: Sequence[str]) -> list[str]:
@@ -102,22 +110,29 @@ def _counted(conn: Connection, tables: Tables, corpus: Corpus, question: Questio
 
     One index answers that; status, space and subject, which it does not know, do not count here.
     """
-    m, scope = corpus.table, question.scope
-    if shared:
-        seen = visible(tables, scope, question.visibility, m, shared=shared)
-    else:  # what one index answers by itself
-        seen = and_(m.c.tenant == scope.tenant, m.c.persona == scope.persona, m.c.author == scope.author)
-    row = conn.execute(select(func.count(), func.avg(m.c.length)).where(seen, active(m))).one()
+    scope = question.scope
+    whose: tuple[Hashable, ...] = (corpus.kind, scope.whose, scope.author)
+    if shared:  # what is shared is seen by all axes of the scope
+        whose = (*whose, scope, question.visibility, tuple(shared))
+    rows = seen_rows(tables, corpus, scope, question.visibility, shared) if shared else _authored(scope)
+    found = counted(conn, tables, corpus, rows, whose, _cells(scope, shared), question.terms)
     return Query(
         text=question.text,
         terms=question.terms,
         words=question.words,
         embedded=question.vector is not None,
         now=question.now,
-        rows=int(row[0]),
-        average_length=float(row[1] or 0),
+        rows=found.rows,
+        average_length=found.average_length,
+        document_frequency=found.frequencies,
         timeless=corpus.timeless,
     )
+
+
+def _authored(scope: Scope) -> Selection:
+    """Return an author's rows, which one index finds by itself."""
+    own = {"tenant": scope.tenant, "persona": scope.persona, "author": scope.author}
+    return Selection(lambda m: and_(*(m.c[name] == named(name, value) for name, value in own.items())), "author", own)
 
 
 def _vector_question(
@@ -148,158 +163,148 @@ def _candidates(
     match: Literal["any", "all"],
 ) -> list[Candidate]:
     limit, dialect, corpus = question.ranking.candidates, tables.dialect, tables.corpora[question.kind]
-    wanted = _wanted(tables, question, shared, corpus.table)
+    chosen = _wanted(tables, question, shared)
+    legs: dict[str, Leg] = {}
     with dialect.searching(conn, vectors):
-        text_leg = vector_leg = None
         if vectors is None and question.ranking.recent and not corpus.timeless:
-            text_leg = _newest(corpus.table, wanted, question.ranking.recent)
+            legs["words"] = _newest(corpus, chosen, question.ranking.recent)
         elif question.terms:
             text = TextQuestion(
                 corpus=corpus,
                 cells=_cells(question.scope, shared),
                 terms=question.terms,
                 weights=[inverse_frequency(max(query.rows, seen), seen) for seen in query.document_frequency],
+                document_frequency=query.document_frequency,
                 average_length=query.average_length,
                 match=match,
             )
-            text_leg = dialect.text_leg(conn, wanted, text, limit)
+            legs["words"] = dialect.text_leg(conn, tables, chosen, text, limit)
         if vectors is not None:
-            vector_leg = dialect.vector_leg(conn, tables, wanted, vectors, limit)
-        if text_leg is None and vector_leg is None:
+            legs["meaning"] = dialect.vector_leg(conn, tables, chosen, vectors, limit)
+        if not legs:
             return []
-        statement = _with_evidence(tables, corpus, question, shared, vectors, text_leg, vector_leg)
-        found = conn.execute(statement).all()
-    # The legs cut by what each database is good at; places are by one score, the same on both.
-    text_ranks = ranks(
-        [
-            None if row.text_score is None else bm25(query, row.category_terms + row.content_terms, row.length)
-            for row in found
-        ]
-    )
-    dense_ranks = ranks([row.dense_score for row in found])
-    cosines = dialect.cosines([row.evidence for row in found], vectors) if vectors else [None] * len(found)
-    return [
-        Candidate(
-            id=row.id,
-            content=row.content,
-            category_terms=row.category_terms,
-            content_terms=row.content_terms,
-            length=row.length,
-            cosine=cosine,
-            text_rank=text_rank,
-            dense_rank=dense_rank,
-            importance=row.importance or 0,
-            created_at=row.created_at,
-            happened_at=row.event_time or row.valid_from or row.created_at,
-            session=str(row.container),
-            position=row.place,
-            proposed=text_rank is not None or dense_rank is not None,
+        # Only the overlap of words needs the text itself.
+        reach, said = question.ranking.neighbours, question.ranking.name == "overlap"
+        forms = [(name, leg.form) for name, leg in legs.items()]
+        kept = chosen.form is not None and all(form is not None for _, form in forms)
+        statement = tables.statements.get(
+            ("evidence", chosen.form, *forms, reach, said) if kept else None,
+            lambda: _with_evidence(tables, corpus, chosen, legs, vectors, reach, said=said),
         )
-        for row, cosine, text_rank, dense_rank in zip(found, cosines, text_ranks, dense_ranks, strict=True)
-    ]
+        values = dict(chosen.values)
+        for leg in legs.values():
+            values |= leg.values
+        found = conn.execute(statement, values).all()
+        if not found:
+            return []
+        near = [row[-1] for row in found]
+        cosines = dialect.cosines(conn, tables, near, vectors) if vectors else [None] * len(found)
+    return _read(dialect, found, cosines)
 
 
-def _newest(m: FromClause, wanted: ColumnElement[bool], limit: int) -> Select[Any]:
+def _read(dialect: Dialect, found: Sequence[Row[Any]], cosines: Sequence[float | None]) -> list[Candidate]:
+    """Return rows of `_with_evidence` as candidates."""
+    ids, *said, importances, stored, happened, containers, places, words, meaning, _ = zip(*found, strict=True)
+    moments = dialect.moments(stored + happened)
+    created_at, happened_at = moments[: len(found)], moments[len(found) :]
+    proposed = (map(bool, words), map(bool, meaning))
+    columns = (*said, cosines, *proposed, importances, created_at, happened_at, containers, places)
+    return list(map(Candidate, dialect.identifiers(ids), *columns))
+
+
+def _newest(corpus: Corpus, chosen: Selection, limit: int) -> Leg:
     """Propose the rows stored last, whatever they say."""
-    newest = select(m.c.id, literal(0.0, Float).label("score")).where(wanted)
-    return newest.order_by(m.c.created_at.desc(), m.c.id.desc()).limit(limit)
+    m = corpus.table
+
+    def build() -> Select[Any]:
+        newest = select(m.c.id, literal_column("0.0").label("score"), *corpus.standing).where(chosen.where(m))
+        return newest.order_by(m.c.created_at.desc(), m.c.id.desc()).limit(bindparam("newest", type_=Integer))
+
+    return Leg(build, chosen.form and ("newest", chosen.form), {**chosen.values, "newest": limit})
 
 
-def _wanted(tables: Tables, question: Question, shared: Sequence[str] | None, rows: FromClause) -> ColumnElement[bool]:
-    filters = question.filters
-    wanted = and_(
-        visible(tables, question.scope, question.visibility, rows, shared=shared),
-        holding(rows, filters, question.now),
-        narrowed(rows, filters),
-    )
-    # What was rewritten since is asked in the words of then, see `memoranda.db.queries.past`.
-    return wanted if filters.as_of is None else and_(wanted, ~rewritten(tables, question.scope, rows, filters.as_of))
+def _wanted(tables: Tables, question: Question, shared: Sequence[str] | None) -> Selection:
+    corpus, scope, filters = tables.corpora[question.kind], question.scope, question.filters
+    return wanted_rows(tables, corpus, scope, question.visibility, shared, filters, question.now)
 
 
 def _with_evidence(
     tables: Tables,
     corpus: Corpus,
-    question: Question,
-    shared: Sequence[str],
+    chosen: Selection,
+    legs: Mapping[str, Leg],
     vectors: VectorQuestion | None,
-    text_leg: Select[Any] | None,
-    vector_leg: Select[Any] | None,
+    reach: int,
+    *,
+    said: bool,
 ) -> Select[Any]:
     """Join what the legs propose, and what stands beside it, with everything a ranker looks at."""
-    m, v, scope = corpus.table, tables.vectors, question.scope
-    none = cast(null(), Float)
-    parts: list[Select[Any]] = []
-    if text_leg is not None:
-        by_words = text_leg.cte("by_words")
-        parts.append(select(by_words.c.id, by_words.c.score.label("text_score"), none.label("dense_score")))
-    if vector_leg is not None:
-        by_meaning = vector_leg.cte("by_meaning")
-        parts.append(select(by_meaning.c.id, none.label("text_score"), by_meaning.c.score.label("dense_score")))
-    if question.ranking.neighbours:
-        proposed = union_all(*parts).cte("proposed")
-        reach, one, other = question.ranking.neighbours, corpus.one, corpus.other
-        place = one.c[corpus.place]
-        beside = (
-            select(other.c.id, none.label("text_score"), none.label("dense_score"))
-            .select_from(proposed)
-            .join(one, and_(one.c.tenant == scope.tenant, one.c.persona == scope.persona, one.c.id == proposed.c.id))
-            .join(
-                other,
-                and_(
-                    other.c[corpus.container] == one.c[corpus.container],
-                    other.c[corpus.place].between(place - reach, place + reach),
-                ),
+    m = corpus.table
+    yes: ColumnElement[int] = literal_column("1")
+    no: ColumnElement[int] = literal_column("0")
+    marks = ("words", "meaning")
+    proposals = {name: leg.build().cte(f"by_{name}") for name, leg in legs.items()}
+    proposed = union_all(
+        *(
+            select(
+                leg.c.id, leg.c.container, leg.c.place, *((yes if name == mark else no).label(mark) for mark in marks)
             )
-            .where(corpus.contained(one), corpus.contained(other), _wanted(tables, question, shared, other))
+            for name, leg in proposals.items()
         )
-        parts = [select(proposed.c.id, proposed.c.text_score, proposed.c.dense_score), beside]
+    ).cte("proposed")
+    parts: list[Select[Any]] = [select(proposed.c.id, *(proposed.c[mark] for mark in marks))]
+    if reach:
+        other = corpus.other
+        # By equality a step, for of a range the planner does not believe that it holds few rows.
+        steps = union_all(*(select(literal_column(str(step)).label("step")) for step in _steps(reach))).cte("steps")
+        near = and_(
+            other.c[corpus.container] == proposed.c.container,
+            other.c[corpus.place] == proposed.c.place + steps.c.step,
+        )
+        beside = select(other.c.id, *(no.label(mark) for mark in marks))
+        beside = beside.select_from(proposed.join(steps, true()).join(other, near))
+        parts.append(
+            beside.where(
+                corpus.contained(proposed.c.container), corpus.contained(other.c[corpus.container]), chosen.where(other)
+            )
+        )
     every = union_all(*parts).subquery("every")
     # One row an id: each leg speaks of it once at most, and a row may stand beside several.
-    chosen = (
-        select(
-            every.c.id,
-            func.max(every.c.text_score).label("text_score"),
-            func.max(every.c.dense_score).label("dense_score"),
-        )
-        .group_by(every.c.id)
-        .cte("chosen")
+    each = (
+        select(every.c.id, *(func.max(every.c[mark]).label(mark) for mark in marks)).group_by(every.c.id).cte("chosen")
     )
-    joined = chosen.join(m, and_(m.c.tenant == scope.tenant, m.c.persona == scope.persona, m.c.id == chosen.c.id))
+    joined: FromClause = each.join(m, and_(_own(m), m.c.id == each.c.id))
     evidence: ColumnElement[Any] = null()
     if vectors is not None:
-        joined = joined.outerjoin(
-            v,
-            and_(
-                v.c.tenant == scope.tenant,
-                v.c.persona == scope.persona,
-                v.c.kind == corpus.kind,
-                v.c.model == vectors.model,
-                v.c.owner == m.c.id,
-            ),
-        )
-        evidence = tables.dialect.cosine_evidence(tables, vectors)
-    # Only the overlap of words needs the text itself.
-    content = m.c.content if question.ranking.name == "overlap" else literal_column("''")
-    return select(
-        m.c.id,
-        content.label("content"),
-        m.c.category_terms,
-        m.c.content_terms,
-        m.c.length,
-        m.c.created_at,
-        *(corpus.evidence(name) for name in ("importance", "event_time", "valid_from")),
-        m.c[corpus.container].label("container"),
-        m.c[corpus.place].label("place"),
-        chosen.c.text_score,
-        chosen.c.dense_score,
-        evidence.label("evidence"),
-    ).select_from(joined)
+        joined, evidence = tables.dialect.with_cosines(joined, tables, vectors)
+    happened = [corpus.evidence(name) for name in ("event_time", "valid_from") if name in m.c]
+    columns: dict[str, ColumnElement[Any]] = {
+        "id": m.c.id,
+        "content": m.c.content if said else literal_column("''"),
+        "category_terms": m.c.category_terms,
+        "content_terms": m.c.content_terms,
+        "length": m.c.length,
+        "importance": m.c.importance if "importance" in m.c else no,
+        "created_at": m.c.created_at,
+        "happened_at": func.coalesce(*happened, m.c.created_at) if happened else m.c.created_at,
+        "container": _as_text(m.c[corpus.container]),
+        "place": m.c[corpus.place],
+        "words": each.c.words,
+        "meaning": each.c.meaning,
+        "evidence": evidence,
+    }
+    # As the driver gives them: there are hundreds of rows, and SQLAlchemy's types would look at every value.
+    raw = (type_coerce(column, NullType()).label(name) for name, column in columns.items())
+    return select().add_columns(*raw).select_from(joined)
 
 
-def ranks(scores: Sequence[float | None]) -> list[int | None]:
-    """Return the place of each score, 1 for the highest; equal scores share a place and leave the next ones out."""
-    ordered = sorted((score for score in scores if score is not None), reverse=True)
-    places: dict[float, int] = {}
-    for place, score in enumerate(ordered, 1):
-        places.setdefault(score, place)
-    return [None if score is None else places[score] for score in scores]
+def _steps(reach: int) -> list[int]:
+    return [step for step in range(-reach, reach + 1) if step]
+
+
+def _as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return cast(column, String) if isinstance(column.type, Uuid) else column
+
+
+def _own(rows: FromClause) -> ColumnElement[bool]:
+    return and_(*(rows.c[name] == bindparam(name) for name in ("tenant", "persona")))

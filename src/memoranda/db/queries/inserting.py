@@ -95,35 +95,47 @@ def insert(
     """
     found: dict[UUID, tuple[Memory, bool]] = {}
     pending = list(drafts)
-    for _ in range(_ATTEMPTS):
-        fresh = _insert(conn, tables, pending)
-        found |= {item.memory.id: (item.memory, True) for item in pending if item.memory.id in fresh}
-        pending = [item for item in pending if item.memory.id not in fresh]
-        if not pending:
-            break
+    # A database that meets a key it knows in the middle of a batch begins it anew, row by row: so a batch asks first.
+    asking = len(pending) > 1
+    for _ in range(_ATTEMPTS + asking):
+        if not asking:
+            fresh = _insert(conn, tables, _once(pending))
+            found |= {item.memory.id: (item.memory, True) for item in pending if item.memory.id in fresh}
+            pending = [item for item in pending if item.memory.id not in fresh]
         known = _by_dedupe_key(conn, tables, setting, [item.dedupe_key for item in pending if item.dedupe_key])
         found |= {item.memory.id: (known[item.dedupe_key], False) for item in pending if item.dedupe_key in known}
-        pending = [
-            replace(item, memory=replace(item.memory, short_id=new_short_id()))
-            for item in pending
-            if item.dedupe_key not in known
-        ]
+        pending = [item for item in pending if item.dedupe_key not in known]
+        if not pending:
+            break
+        if not asking:
+            pending = [replace(item, memory=replace(item.memory, short_id=new_short_id())) for item in pending]
+        asking = False
     if pending:
         raise StoreError("No free short id was found: this should not happen, please report it.")
     stored = [(item, vector) for item, vector in zip(drafts, vectors, strict=True) if found[item.memory.id][1]]
     if stored:
-        tables.inserts.add(conn, tables.sources, [source_row(item.source, item.memory) for item, _ in stored])
-        add_vectors(conn, tables, [(item.memory, vector) for item, vector in stored if vector is not None], model)
+        sources = [source_row(item.source, item.memory) for item, _ in stored]
+        made = vector_rows([(item.memory, vector) for item, vector in stored if vector is not None], model)
+        tables.inserts.add_together(conn, [(tables.sources, sources), (tables.vectors, made)])
         leave_embedding(conn, tables, [item.memory for item, vector in stored if vector is None], model, setting)
     return [found[item.memory.id] for item in drafts]
+
+
+def _once(drafts: Sequence[Draft]) -> list[Draft]:
+    """Return the first draft of each key."""
+    first: dict[str, Draft] = {}
+    for item in drafts:
+        if item.dedupe_key is not None:
+            first.setdefault(item.dedupe_key, item)
+    return [item for item in drafts if item.dedupe_key is None or first[item.dedupe_key] is item]
 
 
 def _insert(conn: Connection, tables: Tables, drafts: Sequence[Draft]) -> set[UUID]:
     """Insert what breaks no unique key, and return the ids of what was inserted."""
     m, ids = tables.memories, [item.memory.id for item in drafts]
     # In the order of their keys, for two batches that meet in the same unique index must not wait for each other.
-    values = [rows.row(item) for item in sorted(drafts, key=lambda item: item.dedupe_key or "")]
-    inserted = tables.inserts.add(conn, m, values, skip_conflicts=True)
+    values = [rows.values(item) for item in sorted(drafts, key=lambda item: item.dedupe_key or "")]
+    inserted = tables.inserts.add_values(conn, m, rows.STORED, values, skip_conflicts=True)
     if inserted == len(values):
         return set(ids)
     if not inserted:
@@ -163,12 +175,11 @@ def source_row(source: Source, memory: Memory) -> dict[str, Any]:
     }
 
 
-def add_vectors(conn: Connection, tables: Tables, pairs: Sequence[tuple[Memory, Any]], model: str | None) -> None:
-    """Store the vectors of memories that have none of this model."""
-    if not pairs or model is None:
-        return
-    values = [vector_row((record.tenant, record.persona), record.id, model, vector) for record, vector in pairs]
-    tables.inserts.add(conn, tables.vectors, values)
+def vector_rows(pairs: Sequence[tuple[Memory, Any]], model: str | None) -> list[dict[str, Any]]:
+    """Return the rows of the vectors of memories, none without a model."""
+    if model is None:
+        return []
+    return [vector_row((record.tenant, record.persona), record.id, model, vector) for record, vector in pairs]
 
 
 def leave_embedding(

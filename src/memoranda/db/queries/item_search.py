@@ -5,7 +5,7 @@ text. The leg of words gives the same few texts whatever page is asked for, and 
 the leg of meaning, read as far as a page reaches, decides all the rest, and no page leaves out or repeats an item.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -16,10 +16,11 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Row,
+    Select,
     Table,
     and_,
+    bindparam,
     exists,
-    func,
     null,
     select,
 )
@@ -28,8 +29,11 @@ from memoranda import namespaces
 from memoranda.candidates import Query
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.queries import items
+from memoranda.db.queries.counting import counted
 from memoranda.db.queries.items import KIND
+from memoranda.db.queries.visibility import seen_rows
 from memoranda.db.schema import Tables
+from memoranda.db.statements import Selection, named
 from memoranda.drafts import Setting
 from memoranda.item_operations import SearchItems
 from memoranda.ranking.evidence import inverse_frequency
@@ -81,11 +85,10 @@ def _scored(
     conn: Connection, tables: Tables, setting: Setting, op: SearchItems, question: ItemQuestion
 ) -> tuple[dict[UUID, float], bool]:
     """Return the best items with their scores, as many as the page reaches, and whether these are all."""
-    t = tables.store_item_texts
     query = _counted(conn, tables, setting, op, question)
     if not query.rows:
         return {}, True
-    wanted = and_(items.own(tables, setting, t), *items.inside(t, op.namespace), *_of_items(conn, tables, setting, op))
+    wanted = _below(conn, tables, setting, op)
     vectors = _vector_question(conn, tables, setting, question, query, narrowed=op.where is not None)
     scores: dict[UUID, float] = {}
     if query.terms:
@@ -117,20 +120,19 @@ def _raise(scores: dict[UUID, float], found: Iterable[tuple[UUID, float]]) -> No
 
 def _counted(conn: Connection, tables: Tables, setting: Setting, op: SearchItems, question: ItemQuestion) -> Query:
     """Return the question with the statistics of the texts below the namespace, whatever their values say."""
-    t = tables.store_item_texts
-    seen = and_(items.own(tables, setting, t), *items.inside(t, op.namespace))
-    counts = select(func.count().label("rows"), func.avg(t.c.length).label("average")).where(seen).subquery("counts")
-    times = tables.dialect.frequencies(tables.corpora[KIND], _cells(setting, op), question.terms, _COMMON)
-    *frequencies, rows, average = conn.execute(times.add_columns(counts.c.rows, counts.c.average)).one()
+    below = _below(conn, tables, setting, op, counted=True)
+    whose = (KIND, setting.scope.whose, setting.scope.author, op.namespace)
+    cells = _cells(setting, op)
+    found = counted(conn, tables, tables.corpora[KIND], below, whose, cells, question.terms, _COMMON)
     return Query(
         text=question.text,
         terms=question.terms,
         words=frozenset(),
         embedded=question.vector is not None,
         now=setting.now,
-        rows=int(rows),
-        average_length=float(average or 0),
-        document_frequency=tuple(seen if seen < _COMMON else max(seen, rows // 2) for seen in frequencies),
+        rows=found.rows,
+        average_length=found.average_length,
+        document_frequency=tuple(n if n < _COMMON else max(n, found.rows // 2) for n in found.frequencies),
         timeless=True,
     )
 
@@ -140,13 +142,31 @@ def _cells(setting: Setting, op: SearchItems) -> list[str]:
     return [namespace_cell(*owner, namespaces.encode(op.namespace)) if op.namespace else author_cell(*owner)]
 
 
-def _of_items(conn: Connection, tables: Tables, setting: Setting, op: SearchItems) -> Sequence[ColumnElement[bool]]:
-    """Return the condition for the texts of items that a search asks for, none where it asks for all."""
-    i, t = tables.store_items, tables.store_item_texts
-    if not (asked := items.kept(conn, tables, op)):
-        return ()
-    same = (i.c.tenant == setting.scope.tenant, i.c.persona == setting.scope.persona, i.c.id == t.c.item_id)
-    return (exists().where(*same, *asked).correlate(t),)
+def _below(conn: Connection, tables: Tables, setting: Setting, op: SearchItems, *, counted: bool = False) -> Selection:
+    """Return the texts of the items that a search asks for, as a part of statements that are built once a form.
+
+    Args:
+        conn: A connection.
+        tables: The store's tables.
+        setting: Who asks.
+        op: Below which namespace, with which values.
+        counted: Whether it is about all texts below the namespace, whatever the values and times of their items.
+    """
+    i, asked = tables.store_items, not counted and (op.where is not None or op.omit_expired)
+    now = tables.dialect.now(conn) if asked and op.omit_expired else None
+
+    def where(rows: FromClause) -> ColumnElement[bool]:
+        conditions = [items.own(tables, setting, rows, named), *items.inside(rows, op.namespace, named)]
+        if asked:
+            same = (i.c.tenant == rows.c.tenant, i.c.persona == rows.c.persona, i.c.id == rows.c.item_id)
+            conditions.append(exists().where(*same, *items.kept(tables, op, now, named)).correlate(rows))
+        return and_(*conditions)
+
+    mine = seen_rows(tables, tables.corpora[KIND], setting.scope, setting.policies.visibility, ())
+    first, end = namespaces.below(namespaces.encode(op.namespace)) if op.namespace else ("", "")
+    # What a condition asks for is part of its form, spelled out: 1 and True are equal, and not the same.
+    form = (mine.form, bool(op.namespace), now is None, repr(op.where) if asked else "")
+    return Selection(where, form, {**mine.values, "first": first, "end": end, "now": now})
 
 
 def _vector_question(
@@ -168,19 +188,18 @@ def _vector_question(
 
 
 def _near(
-    conn: Connection,
-    tables: Tables,
-    setting: Setting,
-    wanted: ColumnElement[bool],
-    vectors: VectorQuestion,
-    reach: int,
+    conn: Connection, tables: Tables, setting: Setting, wanted: Selection, vectors: VectorQuestion, reach: int
 ) -> list[Row[Any]]:
     """Return the items of the nearest texts, nearest first."""
     with tables.dialect.searching(conn, vectors):
-        near = tables.dialect.vector_leg(conn, tables, wanted, vectors, reach).cte("near")
-        joined, t = _joined(tables, setting, near)
-        nearest = select(t.c.item_id, near.c.score).select_from(joined).order_by(near.c.score.desc())
-        return list(conn.execute(nearest))
+        leg = tables.dialect.vector_leg(conn, tables, wanted, vectors, reach)
+
+        def build() -> Select[Any]:
+            near, t = leg.build().cte("near"), tables.store_item_texts
+            return select(t.c.item_id, near.c.score).select_from(_joined(t, near)).order_by(near.c.score.desc())
+
+        statement = tables.statements.get(leg.form and ("near items", leg.form), build)
+        return list(conn.execute(statement, {**_whose(setting), **leg.values}))
 
 
 def _worded(
@@ -189,7 +208,7 @@ def _worded(
     setting: Setting,
     op: SearchItems,
     query: Query,
-    wanted: ColumnElement[bool],
+    wanted: Selection,
     vectors: VectorQuestion | None,
 ) -> list[tuple[UUID, float]]:
     """Return the items of the texts that say most of the question, with what each text is worth."""
@@ -200,21 +219,27 @@ def _worded(
         cells=_cells(setting, op),
         terms=[term for term, _ in rare],
         weights=[inverse_frequency(max(query.rows, seen), seen) for _, seen in rare],
+        document_frequency=[seen for _, seen in rare],
         average_length=query.average_length,
         match="any",
     )
-    v = tables.vectors
     with tables.dialect.searching(conn, None):
-        by_words = tables.dialect.text_leg(conn, wanted, question, _WORDED if vectors else _WORDS_ALONE).cte("by_words")
-        joined, t = _joined(tables, setting, by_words)
-        evidence: ColumnElement[Any] = null()
-        if vectors is not None:
-            owned = (v.c.tenant == t.c.tenant, v.c.persona == t.c.persona, v.c.kind == KIND, v.c.owner == t.c.id)
-            joined = joined.outerjoin(v, and_(*owned, v.c.model == vectors.model))
-            evidence = tables.dialect.cosine_evidence(tables, vectors)
-        columns = (t.c.item_id, t.c.content_terms, t.c.length, evidence.label("evidence"))
-        rows = conn.execute(select(*columns).select_from(joined)).all()
-    cosines = tables.dialect.cosines([row.evidence for row in rows], vectors) if vectors else [None] * len(rows)
+        leg = tables.dialect.text_leg(conn, tables, wanted, question, _WORDED if vectors else _WORDS_ALONE)
+
+        def build() -> Select[Any]:
+            said, t = leg.build().cte("said"), tables.store_item_texts
+            joined: FromClause = _joined(t, said)
+            evidence: ColumnElement[Any] = null()
+            if vectors is not None:
+                joined, evidence = tables.dialect.with_cosines(joined, tables, vectors)
+            return select(t.c.item_id, t.c.content_terms, t.c.length, evidence.label("evidence")).select_from(joined)
+
+        size = None if vectors is None else len(vectors.vector)
+        statement = tables.statements.get(leg.form and ("worded items", leg.form, size), build)
+        values = {**_whose(setting), **leg.values, **(vectors.values if vectors else {})}
+        rows = conn.execute(statement, values).all()
+        evidence = [row.evidence for row in rows]
+        cosines = tables.dialect.cosines(conn, tables, evidence, vectors) if vectors else [None] * len(rows)
     said = saying(query)
     return [
         (row.item_id, likeness(cosine, said(row.content_terms, row.length), embedded=vectors is not None))
@@ -222,6 +247,10 @@ def _worded(
     ]
 
 
-def _joined(tables: Tables, setting: Setting, leg: CTE) -> tuple[FromClause, Table]:
-    t, scope = tables.store_item_texts, setting.scope
-    return leg.join(t, and_(t.c.tenant == scope.tenant, t.c.persona == scope.persona, t.c.id == leg.c.id)), t
+def _joined(texts: Table, leg: CTE) -> FromClause:
+    own = (texts.c[axis] == bindparam(axis) for axis in ("tenant", "persona"))
+    return leg.join(texts, and_(*own, texts.c.id == leg.c.id))
+
+
+def _whose(setting: Setting) -> dict[str, Any]:
+    return {"tenant": setting.scope.tenant, "persona": setting.scope.persona}

@@ -10,14 +10,15 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Row, and_, bindparam, delete, or_, select, update
+from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, and_, bindparam, delete, or_, select, update
 
 from memoranda import namespaces
 from memoranda.db.corpora import Kind
 from memoranda.db.queries import jobs
 from memoranda.db.queries.vectors import vector_row
-from memoranda.db.queries.visibility import visible
+from memoranda.db.queries.visibility import seen_rows, visible
 from memoranda.db.schema import Tables
+from memoranda.db.statements import Value, given, named
 from memoranda.drafts import Setting
 from memoranda.ids import new_id
 from memoranda.item_operations import GetItem, ListNamespaces, SearchItems
@@ -79,29 +80,33 @@ class Making:
 # -- reading
 
 
-def own(tables: Tables, setting: Setting, rows: FromClause) -> ColumnElement[bool]:
+def own(tables: Tables, setting: Setting, rows: FromClause, value: Value = given) -> ColumnElement[bool]:
     """Return the condition for the items, or texts of items, of the scope."""
-    return visible(tables, setting.scope, setting.policies.visibility, rows)
+    return visible(tables, setting.scope, setting.policies.visibility, rows, value=value)
 
 
-def inside(rows: FromClause, path: Path) -> Iterator[ColumnElement[bool]]:
+def inside(rows: FromClause, path: Path, value: Value = given) -> Iterator[ColumnElement[bool]]:
     """Yield the conditions for what lies below a path; none for all there is."""
     if path:
         first, end = namespaces.below(namespaces.encode(path))
-        yield rows.c.namespace >= first
-        yield rows.c.namespace < end
+        yield rows.c.namespace >= value("first", first)
+        yield rows.c.namespace < value("end", end)
 
 
-def fresh(conn: Connection, tables: Tables, *, omit_expired: bool) -> list[ColumnElement[bool]]:
-    """Return the condition for items whose time is not over, where it is asked for."""
+def fresh(tables: Tables, now: datetime | None, value: Value = given) -> list[ColumnElement[bool]]:
+    """Return the condition for items whose time is not over at a moment, where one is given."""
     i = tables.store_items
-    return [or_(i.c.expires_at.is_(None), i.c.expires_at > tables.dialect.now(conn))] if omit_expired else []
+    return [] if now is None else [or_(i.c.expires_at.is_(None), i.c.expires_at > value("now", now))]
+
+
+def _now(conn: Connection, tables: Tables, *, omit_expired: bool) -> datetime | None:
+    return tables.dialect.now(conn) if omit_expired else None
 
 
 def get(conn: Connection, tables: Tables, setting: Setting, wanted: Sequence[GetItem]) -> list[Row[Any] | None]:
     """Return the rows of items, one each, None for what is not there; all of one `omit_expired`."""
     i, found = tables.store_items, dict[Name, Row[Any]]()
-    still = fresh(conn, tables, omit_expired=wanted[0].omit_expired)
+    still = fresh(tables, _now(conn, tables, omit_expired=wanted[0].omit_expired))
     for namespace, keys in _grouped((namespaces.encode(op.namespace), op.key) for op in wanted):
         named = (i.c.namespace == namespace, _keyed(tables, keys))
         for row in conn.execute(select(i).where(own(tables, setting, i), *named, *still)):
@@ -124,9 +129,10 @@ def newest(
     """
     i = tables.store_items
     others = [~tables.dialect.ids_in(i.c.id, beside)] if beside else []
+    now = _now(conn, tables, omit_expired=op.omit_expired)
     found = (
         select(i)
-        .where(own(tables, setting, i), *inside(i, op.namespace), *kept(conn, tables, op), *others)
+        .where(own(tables, setting, i), *inside(i, op.namespace), *kept(tables, op, now), *others)
         .order_by(i.c.updated_at.desc(), i.c.id.desc())
         .limit(op.limit - max(0, skip - op.offset))
         .offset(max(0, op.offset - skip))
@@ -134,17 +140,23 @@ def newest(
     return list(conn.execute(found))
 
 
-def kept(conn: Connection, tables: Tables, op: SearchItems) -> list[ColumnElement[bool]]:
+def kept(tables: Tables, op: SearchItems, now: datetime | None, value: Value = given) -> list[ColumnElement[bool]]:
     """Return the conditions for the items whose values and times a search asks for."""
     i = tables.store_items
     said = [tables.dialect.json_condition(i.c.value, op.where)] if op.where is not None else []
-    return said + fresh(conn, tables, omit_expired=op.omit_expired)
+    return said + fresh(tables, now, value)
 
 
 def by_ids(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUID]) -> dict[UUID, Row[Any]]:
     """Return the rows with these ids."""
-    i = tables.store_items
-    found = conn.execute(select(i).where(own(tables, setting, i), tables.dialect.ids_in(i.c.id, ids)))
+    i, scope, policy = tables.store_items, setting.scope, setting.policies.visibility
+
+    def build() -> Select[Any]:
+        return select(i).where(own(tables, setting, i, named), tables.dialect.ids_in(i.c.id, ids, "ids"))
+
+    mine = seen_rows(tables, tables.corpora[KIND], scope, policy, ())
+    statement = tables.statements.get(("items by ids", mine.form), build)
+    found = conn.execute(statement, {**mine.values, "ids": tables.dialect.id_list(ids)})
     return {row.id: row for row in found}
 
 
@@ -152,7 +164,7 @@ def listed(conn: Connection, tables: Tables, setting: Setting, op: ListNamespace
     """Return the namespaces that have items, in order, a page of them."""
     i = tables.store_items
     starts = [condition for pattern in op.prefixes for condition in inside(i, namespaces.fixed(pattern))]
-    still = fresh(conn, tables, omit_expired=op.omit_expired)
+    still = fresh(tables, _now(conn, tables, omit_expired=op.omit_expired))
     names = conn.scalars(select(i.c.namespace).where(own(tables, setting, i), *starts, *still).distinct())
     paths = (
         path

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Row, and_, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, and_, case, delete, func, select, update
 
 from memoranda.db.corpora import Kind
 from memoranda.db.queries import jobs, projects
 from memoranda.db.queries.inserting import require_member
 from memoranda.db.queries.vectors import vector_row
-from memoranda.db.queries.visibility import visible
+from memoranda.db.queries.visibility import seen_rows, visible
 from memoranda.db.schema import Tables
 from memoranda.documents.drafts import ChunkDraft, DocumentDraft
 from memoranda.drafts import Owner, Setting, cells
@@ -282,7 +282,14 @@ def chunks(conn: Connection, tables: Tables, setting: Setting, source: str) -> l
 def by_ids(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUID]) -> dict[UUID, KnowledgeChunk]:
     """Return the chunks with these ids that the scope may see."""
     c = tables.knowledge_chunks
-    found = conn.execute(select(c).where(_seen(tables, setting, c), tables.dialect.ids_in(c.c.id, ids)))
+    shown = seen_rows(tables, tables.corpora[KIND], setting.scope, setting.policies.visibility, None)
+
+    def build() -> Select[Any]:
+        columns = (c.c[name] for name in (*_CHUNK, "headings"))
+        return select(*columns).where(shown.where(c), tables.dialect.ids_in(c.c.id, ids, "ids"))
+
+    statement = tables.statements.get(("by ids", shown.form), build)
+    found = conn.execute(statement, {**shown.values, "ids": tables.dialect.id_list(ids)})
     return {row.id: _chunk(row) for row in found}
 
 

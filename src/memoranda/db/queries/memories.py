@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, select, tuple_
 
 from memoranda.db.queries import past, rows
-from memoranda.db.queries.visibility import held, holding, narrowed, rewritten, visible
+from memoranda.db.queries.visibility import held, holding, narrowed, rewritten, seen_rows, visible
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
 from memoranda.errors import MemoryNotFound
@@ -39,11 +39,13 @@ def find(
 def by_ids(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUID]) -> dict[UUID, Memory]:
     """Return the memories with these ids that the scope may see."""
     m = tables.memories
-    found = conn.execute(
-        select(*rows.columns(m)).where(
-            visible(tables, setting.scope, setting.policies.visibility), tables.dialect.ids_in(m.c.id, ids)
-        )
-    )
+    shown = seen_rows(tables, tables.corpora["memory"], setting.scope, setting.policies.visibility, None)
+
+    def build() -> Select[Any]:
+        return select(*rows.columns(m)).where(shown.where(m), tables.dialect.ids_in(m.c.id, ids, "ids"))
+
+    statement = tables.statements.get(("by ids", shown.form), build)
+    found = conn.execute(statement, {**shown.values, "ids": tables.dialect.id_list(ids)})
     return {memory.id: memory for memory in veiled(conn, tables, setting, [rows.memory(row) for row in found])}
 
 

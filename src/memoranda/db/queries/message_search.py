@@ -21,7 +21,7 @@ def search(conn: Connection, tables: Tables, question: Question, limit: int, aro
     asked, found = candidates.gather(conn, tables, question)
     ranked = rank(asked, found, question.ranking)
     # A turn that only stands beside a match has lent its words, and is given with it.
-    said = list(islice((item for item in ranked if item.candidate.text_rank is not None), limit))
+    said = list(islice((item for item in ranked if item.candidate.by_words), limit))
     rows = _conversations(conn, tables, question, {UUID(item.candidate.session) for item in said})
     near = {
         identifier: _near(

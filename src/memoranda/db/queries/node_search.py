@@ -5,12 +5,24 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, case, literal, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    and_,
+    bindparam,
+    case,
+    literal_column,
+    select,
+    union_all,
+)
 
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.queries.knowledge import KIND
-from memoranda.db.queries.nodes import Which, chosen_nodes, other_vectors, standing
+from memoranda.db.queries.nodes import Which, other_vectors, selected, standing
 from memoranda.db.schema import Tables
+from memoranda.db.statements import Leg, Selection
 from memoranda.nodes import Node
 from memoranda.ranking.fusion import ts_rank_any
 from memoranda.scope import Scope, author_cell
@@ -71,7 +83,7 @@ def propose(
     text: Scores | None = None if question.terms is None else {}
     if old is None or not old.nodes:
         return Proposed(None, dense, text)
-    corpus, chosen = tables.corpora[KIND], chosen_nodes(tables, scope, old.id, question.which)
+    corpus, chosen = tables.corpora[KIND], selected(tables, scope, old.id, question.which)
     tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, old.nodes)
     near: VectorQuestion | None = None
     if question.vector is not None and question.model is not None:
@@ -98,7 +110,7 @@ def _legs(
     conn: Connection,
     tables: Tables,
     scope: Scope,
-    chosen: ColumnElement[bool],
+    chosen: Selection,
     question: NodeQuestion,
     near: VectorQuestion | None,
 ) -> Proposed:
@@ -106,14 +118,14 @@ def _legs(
     dense: dict[int, float] | None = None if near is None else {}
     text: dict[int, float] | None = None if question.terms is None else {}
     with tables.dialect.searching(conn, near):
-        legs: dict[str, Select[Any]] = {}
+        legs: dict[str, Leg] = {}
         if near is not None:
-            wanted = question.dense_limit + _EQUALS
-            legs["dense"] = tables.dialect.vector_leg(conn, tables, chosen, near, wanted)
+            limit = question.dense_limit + _EQUALS
+            legs["dense"] = tables.dialect.vector_leg(conn, tables, chosen, near, limit)
         if question.terms:
-            said = _text_question(tables, scope, question.terms)
-            legs["text"] = tables.dialect.text_leg(conn, chosen, said, question.text_limit + _EQUALS)
-        rows = conn.execute(_placed(tables, scope, legs)).all() if legs else []
+            said, limit = _text_question(tables, scope, question.terms), question.text_limit + _EQUALS
+            legs["text"] = tables.dialect.text_leg(conn, tables, chosen, said, limit)
+        rows = _placed(conn, tables, scope, legs) if legs else []
     for leg, score, place, terms in rows:
         if leg == "dense" and dense is not None:
             # A zero vector has no direction, and Postgres no number for its cosine.
@@ -133,6 +145,7 @@ def _text_question(tables: Tables, scope: Scope, terms: tuple[str, ...]) -> Text
         cells=[author_cell(scope.tenant, scope.persona, scope.author)],
         terms=terms,
         weights=[1.0] * len(terms),
+        document_frequency=[0] * len(terms),
         average_length=_USUAL_LENGTH,
         match="any",
     )
@@ -143,16 +156,27 @@ def _best(found: Scores, limit: int) -> Scores:
     return dict(ordered[:limit])
 
 
-def _placed(tables: Tables, scope: Scope, legs: Mapping[str, Select[Any]]) -> Select[Any]:
-    """Join what the legs propose with where it stands and, of what is proposed by its words, with these."""
-    c = tables.knowledge_chunks
-    named = [(name, leg.subquery(name)) for name, leg in legs.items()]
-    parts = [select(literal(name).label("leg"), leg.c.id, leg.c.score) for name, leg in named]
-    proposed = union_all(*parts).subquery("proposed")
-    terms = case((proposed.c.leg == "text", c.c.content_terms))
-    own = and_(c.c.tenant == scope.tenant, c.c.persona == scope.persona, c.c.id == proposed.c.id)
-    columns = (proposed.c.leg, proposed.c.score, c.c.chunk_index, terms)
-    return select(*columns).select_from(proposed.join(c, own))
+def _placed(conn: Connection, tables: Tables, scope: Scope, legs: Mapping[str, Leg]) -> Sequence[Any]:
+    """Return what the legs propose, with where it stands and, of what is proposed by its words, with these."""
+
+    def build() -> Select[Any]:
+        c = tables.knowledge_chunks
+        parts = [
+            select(literal_column(f"'{name}'").label("leg"), part.c.id, part.c.score)
+            for name, part in ((name, leg.build().subquery(name)) for name, leg in legs.items())
+        ]
+        proposed = union_all(*parts).subquery("proposed")
+        terms = case((proposed.c.leg == "text", c.c.content_terms))
+        own = and_(*(c.c[axis] == bindparam(axis) for axis in ("tenant", "persona")), c.c.id == proposed.c.id)
+        columns = (proposed.c.leg, proposed.c.score, c.c.chunk_index, terms)
+        return select(*columns).select_from(proposed.join(c, own))
+
+    forms = [(name, leg.form) for name, leg in legs.items()]
+    form = ("placed", *forms) if all(form is not None for _, form in forms) else None
+    values: dict[str, Any] = {"tenant": scope.tenant, "persona": scope.persona}
+    for leg in legs.values():
+        values |= leg.values
+    return conn.execute(tables.statements.get(form, build), values).all()
 
 
 def at(conn: Connection, tables: Tables, scope: Scope, document: UUID, places: Sequence[int]) -> dict[int, Node]:

@@ -24,6 +24,7 @@ from memoranda.db.queries import jobs
 from memoranda.db.queries.knowledge import COLLECTION, KIND, remove, require_kind, take_turns
 from memoranda.db.queries.vectors import vector_row
 from memoranda.db.schema import Tables
+from memoranda.db.statements import Selection, Value, given, named
 from memoranda.drafts import Owner, Setting, cells
 from memoranda.errors import ConfigurationError
 from memoranda.ids import new_id
@@ -307,12 +308,22 @@ def _plain(vector: "Vector | None") -> list[float] | None:
     return None if vector is None else [float(number) for number in vector]
 
 
-def chosen_nodes(tables: Tables, scope: Scope, document: UUID, which: Which) -> ColumnElement[bool]:
+def chosen_nodes(
+    tables: Tables, scope: Scope, document: UUID, which: Which, value: Value = given
+) -> ColumnElement[bool]:
     """Return the condition for nodes of a collection."""
-    c = tables.knowledge_chunks
-    conditions = [c.c.tenant == scope.tenant, c.c.persona == scope.persona, c.c.document_id == document]
+    c, own = tables.knowledge_chunks, {"tenant": scope.tenant, "persona": scope.persona, "document_id": document}
+    conditions = [c.c[name] == value(name, its) for name, its in own.items()]
     if which.keys is not None:
         conditions.append(tables.dialect.texts_in(c.c.key, list(which.keys)))
     if which.where is not None:
         conditions.append(tables.dialect.json_condition(c.c.metadata, which.where))
     return and_(*conditions)
+
+
+def selected(tables: Tables, scope: Scope, document: UUID, which: Which) -> Selection:
+    """Return nodes of a collection, as a part of statements that are built once a form."""
+    values = {"tenant": scope.tenant, "persona": scope.persona, "document_id": document}
+    # What a condition asks for is part of its form, spelled out: 1 and True are equal, and not the same.
+    form = None if which.keys is not None else ("nodes", repr(which.where))
+    return Selection(lambda _: chosen_nodes(tables, scope, document, which, named), form, values)

@@ -17,12 +17,13 @@ from sqlalchemy import Connection, FromClause, and_, func, select
 from memoranda.candidates import Candidate, Query
 from memoranda.db.dialects.base import VectorQuestion
 from memoranda.db.queries import rows
-from memoranda.db.queries.candidates import Question, ranks
+from memoranda.db.queries.candidates import Question
 from memoranda.db.queries.visibility import REWRITING, held, is_kept, visible
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting, embedded_text, index_terms
 from memoranda.filters import Filters
-from memoranda.ranking.evidence import bm25
+from memoranda.ranking.evidence import Evidence
+from memoranda.ranking.rrf import ranks
 from memoranda.records import Memory
 from memoranda.text import overlap, words
 
@@ -172,8 +173,8 @@ def as_they_were(
                 content_terms=content_terms,
                 length=count,
                 cosine=cosine,
-                text_rank=1 if by_words else None,
-                dense_rank=1 if cosine is not None else None,
+                by_words=by_words,
+                by_meaning=cosine is not None,
                 importance=memory.importance,
                 created_at=memory.created_at,
                 happened_at=memory.event_time or memory.valid_from or memory.created_at,
@@ -181,7 +182,7 @@ def as_they_were(
                 position=memory.position,
             )
         )
-    return asked, _ranked(asked, every, newest or question.ranking.candidates, question.ranking.candidates)
+    return asked, _nearest(asked, every, newest or question.ranking.candidates, question.ranking.candidates)
 
 
 def _images(tables: Tables, tenant: str, persona: str, moment: datetime) -> FromClause:
@@ -212,7 +213,7 @@ def _least_said(question: Question, found: Sequence[Candidate], said: Sequence[i
     every = len(question.terms)
     if question.ranking.match == "any" or not every:
         return 1
-    strict = question.vector is not None or every in said or any(x.text_rank is not None for x in found)
+    strict = question.vector is not None or every in said or any(x.by_words for x in found)
     return every if strict else 1
 
 
@@ -221,7 +222,7 @@ def _cosines(
 ) -> dict[UUID, float | None]:
     if not ids or question.vector is None or question.model is None:
         return {}
-    v, scope = tables.vectors, question.scope
+    m, scope = tables.memories, question.scope
     vectors = VectorQuestion(
         corpus=tables.corpora["memory"],
         tenant=scope.tenant,
@@ -230,17 +231,12 @@ def _cosines(
         vector=question.vector,
         rows=asked.rows,
     )
-    found = conn.execute(
-        select(v.c.owner, tables.dialect.cosine_evidence(tables, vectors).label("evidence")).where(
-            v.c.tenant == scope.tenant,
-            v.c.persona == scope.persona,
-            v.c.kind == vectors.corpus.kind,
-            v.c.model == question.model,
-            tables.dialect.ids_in(v.c.owner, ids),
-        )
-    ).all()
-    cosines = tables.dialect.cosines([row.evidence for row in found], vectors)
-    return {row.owner: cosine for row, cosine in zip(found, cosines, strict=True)}
+    joined, evidence = tables.dialect.with_cosines(m, tables, vectors)
+    own = (m.c.tenant == scope.tenant, m.c.persona == scope.persona, tables.dialect.ids_in(m.c.id, ids))
+    statement = select(m.c.id, evidence.label("evidence")).select_from(joined).where(*own)
+    found = conn.execute(statement, vectors.values).all()
+    cosines = tables.dialect.cosines(conn, tables, [row.evidence for row in found], vectors)
+    return {row.id: cosine for row, cosine in zip(found, cosines, strict=True)}
 
 
 def _cosine(one: Any, other: Any) -> float:
@@ -248,11 +244,16 @@ def _cosine(one: Any, other: Any) -> float:
     return float(one @ other) / sqrt(lengths) if lengths else 0.0
 
 
-def _ranked(asked: Query, every: Sequence[Candidate], by_words: int, by_meaning: int) -> list[Candidate]:
-    """Give candidates their places anew, and keep those that are among the first of a leg, and the neighbours."""
-    said = [None if x.text_rank is None else bm25(asked, x.category_terms + x.content_terms, x.length) for x in every]
-    meant = [None if x.dense_rank is None else x.cosine for x in every]
-    for candidate, text_rank, dense_rank in zip(every, ranks(said), ranks(meant), strict=True):
-        candidate.text_rank = text_rank if text_rank is not None and text_rank <= by_words else None
-        candidate.dense_rank = dense_rank if dense_rank is not None and dense_rank <= by_meaning else None
-    return [x for x in every if not x.proposed or x.text_rank is not None or x.dense_rank is not None]
+def _nearest(asked: Query, every: Sequence[Candidate], by_words: int, by_meaning: int) -> list[Candidate]:
+    """Cut each leg to so many again, and keep what one of them still proposes, and the neighbours."""
+    scores = Evidence(asked, every).bm25.tolist()
+    said = ranks([score if x.by_words else None for x, score in zip(every, scores, strict=True)])
+    meant = ranks([x.cosine if x.by_meaning else None for x in every])
+    kept: list[Candidate] = []
+    for candidate, text_rank, dense_rank in zip(every, said, meant, strict=True):
+        beside = not candidate.proposed
+        candidate.by_words = text_rank is not None and text_rank <= by_words
+        candidate.by_meaning = dense_rank is not None and dense_rank <= by_meaning
+        if beside or candidate.proposed:
+            kept.append(candidate)
+    return kept

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Row, Select, Table, select, union
@@ -12,6 +13,10 @@ from memoranda.records import Memory
 from memoranda.scope import project_key
 
 FIELDS = tuple(field.name for field in fields(Memory))
+_OF_DRAFT = ("dedupe_key", "cells", "category_terms", "content_terms", "length")
+STORED = (*FIELDS, "project_key", *_OF_DRAFT)
+"""The columns of a memory's row."""
+_of_record, _of_draft = attrgetter(*FIELDS), attrgetter(*_OF_DRAFT)
 
 
 def columns(m: FromClause) -> list[ColumnElement[Any]]:
@@ -25,18 +30,9 @@ def memory(row: Row[Any] | Mapping[str, Any]) -> Memory:
     return Memory(**{name: values[name] for name in FIELDS})
 
 
-def row(draft: Draft) -> dict[str, Any]:
-    """Return the row a draft becomes."""
-    record = draft.memory
-    values = {name: getattr(record, name) for name in FIELDS}
-    return values | {
-        "project_key": project_key(record.project),
-        "dedupe_key": draft.dedupe_key,
-        "cells": draft.cells,
-        "category_terms": draft.category_terms,
-        "content_terms": draft.content_terms,
-        "length": draft.length,
-    }
+def values(draft: Draft) -> tuple[Any, ...]:
+    """Return the row a draft becomes: a value for each of `STORED`."""
+    return (*_of_record(draft.memory), project_key(draft.memory.project), *_of_draft(draft))
 
 
 def image(record: Memory) -> Any:

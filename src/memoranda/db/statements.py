@@ -1,0 +1,71 @@
+"""Statements that are built once for each form they take, and executed with other values ever after.
+
+Building one costs SQLAlchemy more than answering it costs the database. What differs from one execution to the next is
+a parameter with a name; whatever else decides how the statement reads makes up its form.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Select, bindparam
+
+T = TypeVar("T")
+
+MOST = 1000
+"""Forms that are kept: a few dozen, times the numbers of words that questions have."""
+
+
+Value: TypeAlias = Callable[[str, Any], Any]
+"""How a condition puts a value into a statement: as `given` or as `named`."""
+
+
+def given(name: str, value: Any) -> Any:
+    """Put a value into a statement as it is."""
+    return value
+
+
+def named(name: str, value: Any) -> BindParameter[Any]:
+    """Put a value into a statement by name, so that it can be executed with another one."""
+    return bindparam(name, value, expanding=isinstance(value, list | tuple))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which rows a statement looks at, as a part of it."""
+
+    where: Callable[[FromClause], ColumnElement[bool]]
+    """The condition for the rows of a table, or of another name for it."""
+    form: Hashable = None
+    """What the condition depends on beside the values; None where it is nobody else's."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """The values of the parameters it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """What is proposed as candidates, as a part of a statement."""
+
+    build: Callable[[], Select[Any]]
+    """Makes the statement for `id`, `score` (higher is better), `container` and `place`, the best first."""
+    form: Hashable = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Statements:
+    """The statements of one store."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._built: dict[Hashable, Any] = {}
+
+    def get(self, form: Hashable, build: Callable[[], T]) -> T:
+        """Return the statement of a form, built now if it is its first time; None is a form that is never kept."""
+        if form is None:
+            return build()
+        statement: T | None = self._built.get(form)
+        if statement is None:
+            if len(self._built) >= MOST:
+                self._built.clear()
+            statement = self._built[form] = build()
+        return statement
