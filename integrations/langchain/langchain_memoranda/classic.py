@@ -87,7 +87,7 @@ class ClassicMemory(BaseMemory):
         return self.persona.conversation(self.session_id)
 
     def _asked(self, inputs: dict[str, Any]) -> str:
-        return str(inputs[self.input_key or get_prompt_input_key(inputs, self.memory_variables)]) if inputs else ""
+        return _text(inputs[self.input_key or get_prompt_input_key(inputs, self.memory_variables)]) if inputs else ""
 
     def _said(self, inputs: dict[str, Any], outputs: dict[str, str]) -> list[Message]:
         if self.output_key is None and len(outputs) != 1:
@@ -95,7 +95,7 @@ class ClassicMemory(BaseMemory):
         answer = outputs[self.output_key or next(iter(outputs))]
         return [
             Message(role="user", content=self._asked(inputs), id=f"classic-{uuid4().hex}"),
-            Message(role="assistant", content=str(answer), id=f"classic-{uuid4().hex}"),
+            Message(role="assistant", content=_text(answer), id=f"classic-{uuid4().hex}"),
         ]
 
     def _variables(self, known: Sequence[str], window: Sequence[Message]) -> dict[str, Any]:
@@ -110,6 +110,10 @@ class ClassicMemory(BaseMemory):
         if self.recall_key is None:
             return {self.memory_key: "\n\n".join(filter(None, [*texts, history]))}
         return {self.memory_key: history, self.recall_key: "\n\n".join(texts)}
+
+
+def _text(value: Any) -> str:
+    return str(value.text if isinstance(value, BaseMessage) else value)
 
 
 def _ids(messages: Sequence[Message]) -> list[str]:

@@ -19,6 +19,9 @@ _SPEAKERS: Mapping[str, type[BaseMessage]] = {"system": SystemMessage, "user": H
 _AGENTS = "langchain.agents.middleware.internal_call_transformer"
 _NAMES = ("model", "model_name", "model_id", "deployment", "endpoint_name", "model_path")
 _WRAPPED = ("underlying_embeddings", "base_embeddings")
+_ENDS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+"""Where a provider says why an answer ended: OpenAI and Google, Anthropic, Bedrock, Ollama."""
+_CUT = ("length", "max_tokens", "model_length", "max_output_tokens")
 
 
 class LangChainEmbedder:
@@ -127,10 +130,12 @@ def _limited(max_tokens: int | None) -> dict[str, Any]:
 
 def _completion(answer: AIMessage) -> Completion:
     used: Any = answer.usage_metadata or {}
-    reason = answer.response_metadata.get("finish_reason") or answer.response_metadata.get("stop_reason")
+    said = answer.response_metadata
+    incomplete = said.get("incomplete_details")
+    reasons = [said.get(name) for name in _ENDS] + [incomplete.get("reason") if isinstance(incomplete, dict) else None]
     return Completion(
         text=str(answer.text),
         input_tokens=used.get("input_tokens"),
         output_tokens=used.get("output_tokens"),
-        cut=reason in ("length", "max_tokens"),
+        cut=any(str(reason).lower() in _CUT for reason in reasons if reason),
     )

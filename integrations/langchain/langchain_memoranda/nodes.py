@@ -28,7 +28,10 @@ async def ablock(conversation: Conversation, *, text: str = "", instructions: bo
 
 
 def record(conversation: Conversation, messages: Sequence[BaseMessage]) -> None:
-    """Keep messages, each once, and note which of the conversation's are not among them any more."""
+    """Keep messages, each once, and note which of the conversation's are not among them any more.
+
+    Only of those with an id is it noted, as a graph's state gives one to each message.
+    """
     conversation.out_of_sight(_ids(conversation.append(all_to_memoranda(said(messages)), new_ids=True)))
 
 

@@ -7,6 +7,8 @@ Each name is looked for in
 2. `config["configurable"]`, under the same names;
 3. for the user, the identity that LangGraph's server has authenticated; for the conversation, the run's `thread_id`.
 
+A name is a text, a whole number or a UUID; anything else is an error, for it would name somebody by accident.
+
 A user whom the server has authenticated is not overruled: another name in 1 or 2 is an error. So is a tenant there,
 which a client may have written: under a server that authenticates, the resolver is given `tenant`. So is a run in which
 no user or no conversation is found, unless the memory is bound to one.
@@ -77,8 +79,8 @@ class ScopeResolver:
             if isinstance(found := self.memory(runtime), Persona):
                 return found
             raise ConfigurationError("The function that says whose memory it is must return a persona.")
-        tenant = self.tenant(runtime) if callable(self.tenant) else self.tenant
-        if tenant == "" or (tenant is None and self.tenant is not None):
+        tenant = _named("tenant", self.tenant(runtime) if callable(self.tenant) else self.tenant)
+        if tenant is None and self.tenant is not None:
             raise ConfigurationError("The function that says whose tenant it is must return a name.")
         persona, tenant, user = identity_of(runtime, tenant)
         asked = self.memory.persona(persona or self.persona, tenant=tenant, user=user)
@@ -93,7 +95,7 @@ class ScopeResolver:
             ConfigurationError: the run names neither a conversation nor a thread, or no user.
         """
         if callable(self.conversation):
-            name: str | None = self.conversation(runtime)
+            name = _named("conversation", self.conversation(runtime))
         else:
             name = self.conversation or _Names(runtime).of("conversation") or _thread(runtime)
         if not name:
@@ -146,11 +148,18 @@ class _Names:
         for place in self._places:
             for name in (axis, f"{axis}_id"):
                 value = place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)
-                if isinstance(value, str | int | UUID) and value != "":
-                    return str(value)
-                if value not in (None, ""):
-                    raise ConfigurationError(f"The run's {name} is no name: a string, a number or a UUID is.")
+                if (found := _named(name, value)) is not None:
+                    return found
         return None
+
+
+def _named(name: str, value: Any) -> str | None:
+    """Return a name as text, None where there is none."""
+    if value is None or (isinstance(value, str) and not value):
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int | UUID):
+        raise ConfigurationError(f"The run's {name} is no name: a string, a number or a UUID is.")
+    return str(value)
 
 
 def _configurable(runtime: Any) -> Mapping[str, Any]:
@@ -167,7 +176,7 @@ def _configurable(runtime: Any) -> Mapping[str, Any]:
 
 def _thread(runtime: Any) -> str | None:
     thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
-    return thread or _configurable(runtime).get("thread_id")
+    return _named("thread_id", thread or _configurable(runtime).get("thread_id"))
 
 
 def _authenticated(runtime: Any) -> str | None:

@@ -108,7 +108,7 @@ def _asked(messages: Sequence[AnyMessage]) -> dict[int, int]:
     asked = {}
     for place, message in enumerate(messages):
         if isinstance(message, AIMessage):
-            calls |= dict.fromkeys((call["id"] for call in message.tool_calls), place)
+            calls |= dict.fromkeys((call["id"] for call in (*message.tool_calls, *message.invalid_tool_calls)), place)
         elif isinstance(message, ToolMessage) and message.tool_call_id in calls:
             asked[place] = calls[message.tool_call_id]
     return asked
@@ -116,4 +116,7 @@ def _asked(messages: Sequence[AnyMessage]) -> dict[int, int]:
 
 def _gone(before: Sequence[BaseMessage], stored: Sequence[Any], update: dict[str, Any]) -> list[Any]:
     kept = {message.id for message in update["messages"]}
-    return [row for message, row in zip(before, stored, strict=True) if message.id not in kept]
+    pairs = list(zip(before, stored, strict=True))
+    # Calls and results that are sent again may be told by the message behind them, which is kept.
+    in_sight = {row.position for message, row in pairs if message.id in kept}
+    return [row for _, row in pairs if row.position not in in_sight]

@@ -150,6 +150,12 @@ def test_classic_variables_are_messages_for_chat_models(me, call):
     assert me.conversation("thread-1").messages() == [] and me.user_model.list()
 
 
+def test_messages_that_a_classic_chain_hands_on_are_kept_as_what_they_say(me, call):
+    memory = ClassicMemory(persona=me.handle, session_id="thread-1")
+    call(memory, {"input": HumanMessage("Hello.")}, {"output": AIMessage("Hi.")}, verb="save_context")
+    assert [message.content for message in me.conversation("thread-1").messages()] == ["Hello.", "Hi."]
+
+
 def test_what_a_classic_chain_is_not_shown_any_more_is_saved(remembering, call):
     engine, _ = remembering(preset=Policies(compaction=CompactionPolicy(flush_min_tokens=1)))
     me = engine.persona("main")

@@ -85,6 +85,23 @@ def test_what_a_model_says_of_its_answer_is_handed_on(chat_model):
     assert (system.type, human.type) == ("system", "human") and '{"type": "array"}' in system.content
 
 
+@pytest.mark.parametrize(
+    "ended",
+    [
+        {"finish_reason": "MAX_TOKENS"},
+        {"stop_reason": "max_tokens"},
+        {"stopReason": "max_tokens"},
+        {"done_reason": "length"},
+        {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    ],
+)
+def test_an_answer_that_is_cut_is_known_for_it_whoever_gave_it(chat_model, ended):
+    model = LangChainModel(chat_model(AIMessage("[1", response_metadata=ended)))
+    assert model.complete([{"role": "user", "content": "Hi."}]).cut
+    whole = {name: "stop" for name in ended}
+    assert not LangChainModel(chat_model(AIMessage("[1]", response_metadata=whole))).complete([]).cut
+
+
 def loaded_after(code):
     """Return which frameworks a Python of its own has loaded after some code."""
     told = "print(*sorted({name.split('.')[0] for name in sys.modules if 'lang' in name}))"

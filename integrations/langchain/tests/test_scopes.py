@@ -1,6 +1,7 @@
 """Who asks, and in which conversation: said by the run, never guessed, and nobody else's."""
 
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from langchain.agents import create_agent
@@ -20,6 +21,22 @@ def test_a_run_without_a_user_or_a_thread_is_refused(remembering, chat_model, ca
     with pytest.raises(ConfigurationError, match="no conversation"):
         call(agent, {"messages": ["Hello."]}, {"configurable": {"user_id": "ana"}})
     assert not model.seen
+
+
+@pytest.mark.parametrize("thread", [7, 0, UUID(int=7)])
+def test_a_thread_may_be_a_number_or_a_uuid_like_every_other_name(remembering, chat_model, call, thread):
+    engine, _ = remembering()
+    run = {"configurable": {"thread_id": thread, "user_id": "ana"}}
+    for memory in (MemoryMiddleware(engine), MemoryMiddleware(engine, conversation=lambda runtime: thread)):
+        call(create_agent(chat_model("Fine."), middleware=[memory]), {"messages": ["Hello."]}, run)
+    assert engine.persona("main", user="ana").conversations.names() == [str(thread)]
+
+
+@pytest.mark.parametrize("user", [True, False, 1.5])
+def test_what_is_no_name_names_nobody(remembering, user):
+    engine, _ = remembering()
+    with pytest.raises(ConfigurationError, match="no name"):
+        ScopeResolver(engine).persona_of(SimpleNamespace(context={"user": user}, config={}))
 
 
 def test_users_of_one_agent_share_nothing(remembering, chat_model, call, calling):

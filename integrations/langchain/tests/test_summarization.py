@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolCall, ToolMessage
+from langchain_core.messages.tool import invalid_tool_call
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from langchain_memoranda import FlushingSummarizationMiddleware, MemoryMiddleware
+from langchain_memoranda import FlushingSummarizationMiddleware, MemoryMiddleware, nodes
 from langchain_memoranda.summarization import _whole
 from memoranda.errors import ConfigurationError
 from memoranda.policies import CompactionPolicy, Policies
@@ -170,6 +171,29 @@ def test_a_call_s_id_that_comes_again_takes_no_later_result_away():
     for first, kept in ((3, "12345"), (4, "45"), (5, "45")):
         update = _whole(before, {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *before[first:]]})
         assert [message.id for message in update["messages"][1:]] == list(kept)
+
+
+def test_the_answer_to_a_call_that_could_not_be_read_stays_with_it():
+    unread = invalid_tool_call(name="look", args="{day", id="c1", error="no JSON")
+    before = [
+        HumanMessage("Go.", id="0"),
+        AIMessage("", invalid_tool_calls=[unread], id="1"),
+        HumanMessage("Well?", id="2"),
+        ToolMessage("No JSON.", tool_call_id="c1", id="3"),
+    ]
+    update = _whole(before, {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *before[2:]]})
+    assert [message.id for message in update["messages"][1:]] == list("123")
+
+
+def test_without_a_checkpointer_what_stays_is_not_pending(remembering, chat_model, call):
+    engine, _ = remembering()
+    chat = engine.persona("main").conversation("thread-1")
+    talk = [HumanMessage("Go."), called("c1"), ToolMessage("Found.", tool_call_id="c1"), AIMessage("There it is.")]
+    nodes.record(chat, [message.model_copy(update={"id": str(n)}) for n, message in enumerate(talk)])
+    options = {"trigger": ("messages", 5), "keep": ("messages", 2), "flush": "job"}
+    ours = FlushingSummarizationMiddleware(chat_model("A summary."), engine.persona("main"), **options)
+    run(call, chat_model, ours, [*talk, HumanMessage("Thanks.")])
+    assert [message.content for message in chat.messages() if message.pending] == ["Go.", "", "Found."]
 
 
 def test_a_run_of_nobody_costs_no_summary(remembering, chat_model, call):
