@@ -56,7 +56,9 @@ class Conversation:
         Args:
             messages: One message or several.
             new_ids: Whether who says all again may have given it other ids: what has an unknown one is then compared
-                with the end of the conversation, by what user and assistant said. A single message is new.
+                with the conversation, by what user and assistant said. It may go on from further back, where an answer
+                is asked for anew or a question is put another way: what is there behind that stays. A single message
+                is new, unless it is what the user said last and nobody has answered.
 
         Raises:
             InvalidInput: something is no message; nothing was stored.

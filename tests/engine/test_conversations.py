@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import func, select
 
 from memoranda.errors import InvalidInput, NotAllowed
-from memoranda.ids import new_id
 from memoranda.messages import Message, ToolCall
 from memoranda.messages.windowing import window
 from memoranda.pipelines import conversing
@@ -449,74 +448,6 @@ def test_an_erasure_takes_the_conversations(engine, whole):
     assert left == ([0, 0, 0] if whole else [1, 4, 1])
     ana.conversation("thread-1").append("back again")
     assert texts(ana.conversation("thread-1").messages()) == ["back again"]
-
-
-def _anew(*texts):
-    """Messages under ids that nobody has used before."""
-    roles = ("user", "assistant")
-    return [{"role": roles[n % 2], "content": text, "id": new_id().hex} for n, text in enumerate(texts)]
-
-
-def test_what_is_said_again_under_new_ids_is_not_added_again(me):
-    chat = me.conversation("thread-1")
-    first = chat.append(_anew("Hello.", "Hello, Ana."), new_ids=True)
-    again = chat.append(_anew("Hello.", "Hello, Ana.", "Hello.", "Hello, Ana.", "How are you?"), new_ids=True)
-    assert again[:2] == first and [message.position for message in again] == [1, 2, 3, 4, 5]
-    window = chat.append(_anew("Hello.", "Hello, Ana.", "How are you?", "Fine."), new_ids=True)
-    assert [message.position for message in window] == [3, 4, 5, 6]
-    assert chat.append(_anew("Fine.")[:1], new_ids=True)[0].position == 7
-    assert len(chat.append(_anew("Hello.", "Hello, Ana."))) == 2 and chat.record().messages == 9
-
-
-def test_calls_of_tools_may_be_left_out_when_it_is_said_again(me):
-    chat = me.conversation("thread-1")
-    question, answer = _anew("What is new?", "Nothing.")
-    call = {"role": "assistant", "id": "c", "tool_calls": [{"id": "t", "name": "look", "args": {}}]}
-    result = {"role": "tool", "id": "r", "content": "nothing", "tool_call_id": "t"}
-    chat.append([question, call, result, answer], new_ids=True)
-    without = chat.append(_anew("What is new?", "Nothing.", "Thanks."), new_ids=True)
-    assert [message.position for message in without] == [1, 4, 5]
-    question, answer, thanks, welcome = _anew("What is new?", "Nothing.", "Thanks.", "You are welcome.")
-    whole = chat.append([question, {**call, "id": "c2"}, {**result, "id": "r2"}, answer, thanks, welcome], new_ids=True)
-    assert [message.position for message in whole] == [1, 4, 4, 4, 5, 6]
-
-
-def test_some_ids_may_be_known_and_others_new_when_it_is_said_again(me):
-    chat = me.conversation("thread-1")
-    said = []
-    for turn in range(3):
-        said.append({"role": "user", "content": f"u{turn}", "id": f"h{turn}"})
-        for one in (said, [*said, {"role": "assistant", "content": "So. ", "id": new_id().hex}]):
-            chat.append(
-                [one_ if one_["role"] == "user" else {**one_, "id": new_id().hex} for one_ in one], new_ids=True
-            )
-        said.append({"role": "assistant", "content": "So."})
-    assert texts(chat.messages()) == ["u0", "So. ", "u1", "So. ", "u2", "So. "]
-    said[0] = {**said[0], "content": "U0"}
-    chat.append(said, new_ids=True)
-    assert [message.position for message in chat.messages()] == [1, 2, 3, 4, 5, 6], "it stands where it stood"
-
-
-def test_what_was_redacted_meanwhile_is_known_when_it_is_said_again(me):
-    chat = me.conversation("thread-1")
-    first = chat.append(_anew("My mail is ana@example.org.", "Noted."), new_ids=True)
-    chat.append(replace(first[0], content="My mail is [REDACTED]."))
-    again = chat.append(_anew("My mail is ana@example.org.", "Noted.", "And now?"), new_ids=True)
-    assert [message.position for message in again] == [1, 2, 3] and again[0].content == "My mail is [REDACTED]."
-
-
-def test_a_known_id_is_no_other_message_that_says_the_same(me):
-    chat = me.conversation("thread-1")
-    first = chat.append(_anew("Yes.", "No.", "Yes.", "Go."), new_ids=True)
-    again = chat.append([first[0], *_anew("Yes.", "Go.")[1:]], new_ids=True)
-    assert [message.position for message in again] == [1, 5]
-
-
-def test_words_after_a_known_id_are_new_where_they_do_not_end_the_conversation(me):
-    chat = me.conversation("thread-1")
-    stored = chat.append(_anew("Yes.", "No."), new_ids=True)
-    more = chat.append([stored[1], *_anew("Yes.", "No.")], new_ids=True)
-    assert [message.position for message in more] == [2, 3, 4]
 
 
 def test_setting_a_history_again_after_a_compaction_changes_nothing(make_engine):

@@ -44,6 +44,21 @@ def test_who_sends_the_same_at_once_finds_it_there(doors, at_once):
     assert [message.position for message in doors[0].messages()] == list(range(1, 9))
 
 
+def test_who_sends_one_history_again_at_once_doubles_nothing(doors):
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"line {n}"} for n in range(6)]
+    doors[0].append(said)
+    edited = [*said[:4], {"role": "user", "content": "line 4, edited"}]
+
+    def resend(number):
+        history = [{**one, "id": f"{number}-{place}"} for place, one in enumerate(edited)]
+        return doors[number % 2].handle.append(history, new_ids=True)
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(resend, range(8)))
+    assert all([message.position for message in answer] == [1, 2, 3, 4, 7] for answer in answers), answers
+    assert len(doors[0].messages()) == 7
+
+
 def test_whoever_appends_while_another_clears_is_there_whole_or_not_at_all(doors, at_once):
     for _ in range(4):
         calls = [(doors[n % 2], "append", [f"{n} one", f"{n} two"]) for n in range(4)]

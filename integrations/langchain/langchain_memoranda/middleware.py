@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from langchain_memoranda import running_tools
 from langchain_memoranda.messages import all_to_memoranda, is_summary, said, to_memoranda
 from langchain_memoranda.scopes import Memory, NameOf, ScopeResolver, is_sub_agent
-from langchain_memoranda.sight import watching
+from langchain_memoranda.sight import uncleared, watching
 from langchain_memoranda.streams import TRANSFORMERS
 from langchain_memoranda.tools import memory_tools
 from memoranda.conversations import Conversation
@@ -52,7 +52,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         instructions: Whether the prompt holds the engine's guidance on what to save and where.
         concatenate: Whether the block is joined to the text of the system prompt: for providers that take no list.
             Content with a picture stays a list.
-        record: Whether messages are recorded; an agent that a tool runs records nothing anyway.
+        record: Whether messages are recorded; an agent that a tool runs records nothing anyway, unless the tool runs it
+            in a thread that knows nothing of the tool's context.
         flush: `job` leaves it to the engine's worker to look through what left the model's sight; `inline` does it at
             once when a summariser has rewritten the state, which costs the turn a call of the engine's model.
         name: Tells two of them apart on one agent.
@@ -144,13 +145,15 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if edited := self._transcripts.edited(chat, messages):
             self._transcripts.add(chat, edited.given, chat.append(edited.to_store), len(messages))
         if new := self._transcripts.new(chat, messages):
-            self._transcripts.add(chat, new, chat.append(all_to_memoranda(new), new_ids=True), len(messages))
+            stored = chat.append(all_to_memoranda(new.given), new_ids=new.may_be_there)
+            self._transcripts.add(chat, new.given, stored, len(messages))
 
     async def _arecord(self, chat: Conversation, messages: Sequence[BaseMessage]) -> None:
         if edited := self._transcripts.edited(chat, messages):
             self._transcripts.add(chat, edited.given, await chat.aappend(edited.to_store), len(messages))
         if new := self._transcripts.new(chat, messages):
-            self._transcripts.add(chat, new, await chat.aappend(all_to_memoranda(new), new_ids=True), len(messages))
+            stored = await chat.aappend(all_to_memoranda(new.given), new_ids=new.may_be_there)
+            self._transcripts.add(chat, new.given, stored, len(messages))
 
     # -- the prompt
 
@@ -160,8 +163,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Show the model what is remembered, and note what it does not see any more."""
         chat = self._scopes.conversation_of(request.runtime)
         if self._keeps(request.runtime):
-            self._record(chat, request.state["messages"])  # the request may hold what nobody said
-            chat.out_of_sight(self._transcripts.ids(chat, request.messages))
+            state = request.state["messages"]
+            self._record(chat, state)  # the request may hold what nobody said
+            chat.out_of_sight(self._transcripts.ids(chat, uncleared(request.messages, state)))
             if self._inline and self._transcripts.is_rewritten(chat, request.messages):
                 chat.flush()
         shown = self._shown(request, chat.prompt(_newest_said(request.messages)))
@@ -170,7 +174,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         with watching() as sight:
             response = handler(shown)
         # Middleware behind this one may have shown less.
-        if len(seen := sight.of(request.messages)) < len(request.messages):
+        if len(seen := sight.of(request.messages, response.result)) < len(request.messages):
             chat.out_of_sight(self._transcripts.ids(chat, seen))
         return response
 
@@ -180,8 +184,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Show the model what is remembered, and note what it does not see any more."""
         chat = self._scopes.conversation_of(request.runtime)
         if self._keeps(request.runtime):
-            await self._arecord(chat, request.state["messages"])
-            await chat.aout_of_sight(self._transcripts.ids(chat, request.messages))
+            state = request.state["messages"]
+            await self._arecord(chat, state)
+            await chat.aout_of_sight(self._transcripts.ids(chat, uncleared(request.messages, state)))
             if self._inline and self._transcripts.is_rewritten(chat, request.messages):
                 await chat.aflush()
         shown = self._shown(request, await chat.aprompt(_newest_said(request.messages)))
@@ -189,7 +194,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return await handler(shown)
         with watching() as sight:
             response = await handler(shown)
-        if len(seen := sight.of(request.messages)) < len(request.messages):
+        if len(seen := sight.of(request.messages, response.result)) < len(request.messages):
             await chat.aout_of_sight(self._transcripts.ids(chat, seen))
         return response
 
@@ -227,8 +232,16 @@ class _Recorded(NamedTuple):
 
     id: str | None
     """That under which the store has it: a run without a checkpointer gives new ones to what is said again."""
-    form: int
-    """What it said then, see `_form`."""
+    form: int | None
+    """What it said then, see `_form`; None of one that the store tells by the message behind it, such as a result."""
+
+
+class _New(NamedTuple):
+    """Messages that may not be in the store yet."""
+
+    given: list[BaseMessage]
+    may_be_there: bool
+    """Whether the store may have them under other ids; a single one behind others that are recorded is new."""
 
 
 class _Edited(NamedTuple):
@@ -257,14 +270,17 @@ class _Transcripts:
         self._by_engine: WeakKeyDictionary[Any, OrderedDict[tuple[str, ...], _Transcript]] = WeakKeyDictionary()
         self._lock = Lock()
 
-    def new(self, chat: Conversation, messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    def new(self, chat: Conversation, messages: Iterable[BaseMessage]) -> _New | None:
         """Return the messages that were said and may not be in the store yet: the end, or all where it is not clear."""
         spoken = said(messages)
         with self._lock:
             recorded = self._of(chat).recorded
             fresh = [message.id not in recorded for message in spoken]
-        first = fresh.index(True) if True in fresh else len(spoken)
-        return spoken[first:] if all(fresh[first:]) else spoken
+        if True not in fresh:
+            return None
+        first = fresh.index(True)
+        given = spoken[first:] if all(fresh[first:]) else spoken
+        return _New(given, len(given) > 1 or first == 0)
 
     def edited(self, chat: Conversation, messages: Iterable[BaseMessage]) -> _Edited | None:
         """Return the messages that do not say what they said when they were recorded; None where all do."""
@@ -273,7 +289,7 @@ class _Transcripts:
             found = [
                 (message, known.id)
                 for message in said(messages)
-                if message.id and (known := recorded.get(message.id)) and known.form != _form(message)
+                if message.id and (known := recorded.get(message.id)) and known.form not in (None, _form(message))
             ]
         if not found:
             return None
@@ -283,10 +299,12 @@ class _Transcripts:
         """Remember under which ids messages are stored, but not for ever: `state` is how many there are in all."""
         with self._lock:
             recorded = self._of(chat).recorded
-            for given, kept in zip(messages, stored, strict=True):
+            behind = [*(kept.position for kept in stored[1:]), None]
+            for given, kept, next_position in zip(messages, stored, behind, strict=True):
                 if given.id:
                     recorded.pop(given.id, None)
-                    recorded[given.id] = _Recorded(kept.id, _form(given))
+                    is_other = kept.position == next_position
+                    recorded[given.id] = _Recorded(None, None) if is_other else _Recorded(kept.id, _form(given))
             # Without a checkpointer each run gives new ids to the whole history.
             for id in list(islice(recorded, max(0, len(recorded) - max(_IDS_AT_HAND, 4 * state)))):
                 del recorded[id]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -67,3 +67,17 @@ def test_one_that_fails_costs_no_turn(remembering, chat_model, call):
         state = call(agent, {"messages": [said(turn)]}, THREAD)
     assert state["messages"][-1].text == "Noted." and me.conversation("thread-1").pending().messages
     assert len(flusher.calls) == 1
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_result_whose_text_is_cleared_is_out_of_sight(remembering, chat_model, call, calling, first):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    me.memories.write("Falcon is released on 12 March.")
+    clearing = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=10, keep=1)])
+    both = [MemoryMiddleware(me), clearing]
+    model = chat_model(*(calling("recall", id=f"call-{n}", query="When is Falcon released?") for n in range(2)), "So.")
+    agent = create_agent(model, middleware=both if first else both[::-1], checkpointer=InMemorySaver())
+    call(agent, {"messages": ["Hello."]}, THREAD)
+    stored = me.conversation("thread-1").messages()
+    assert [message.tool_call_id for message in stored if message.pending] == ["call-0"]

@@ -131,6 +131,30 @@ def test_a_model_s_sight_is_what_the_last_one_asked_was_shown(remembering, chat_
     assert marked == ["Message 0.", "Fine.", "Message 1.", "Fine."]
 
 
+def test_a_model_that_judges_the_answer_takes_nothing_out_of_sight(remembering, chat_model, call):
+    class Judging(AgentMiddleware):
+        """Asks another model what it thinks of the answer."""
+
+        def wrap_model_call(self, request, handler):
+            response = handler(request)
+            judge.invoke(f"Is it true? {response.result[-1].text}")
+            return response
+
+        async def awrap_model_call(self, request, handler):
+            response = await handler(request)
+            await judge.ainvoke(f"Is it true? {response.result[-1].text}")
+            return response
+
+    engine, _ = remembering()
+    me, judge = engine.persona("main"), chat_model("Yes.")
+    agent = create_agent(
+        chat_model("Fine."), middleware=[MemoryMiddleware(me), Judging()], checkpointer=InMemorySaver()
+    )
+    for number in range(2):
+        call(agent, {"messages": [f"Message {number}."]}, THREAD)
+    assert len(judge.seen) == 2 and me.conversation("thread-1").pending().messages == 0
+
+
 def test_it_stands_beside_a_dynamic_prompt(remembering, chat_model, call):
     engine, _ = remembering()
     me = engine.persona("main")

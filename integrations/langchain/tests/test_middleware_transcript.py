@@ -71,6 +71,82 @@ def test_a_summariser_and_no_checkpointer_double_nothing(remembering, chat_model
 
 
 @pytest.mark.parametrize("processes", ["one", "several"])
+@pytest.mark.parametrize("ids", [True, False])
+def test_an_answer_that_is_asked_for_anew_doubles_no_history(remembering, chat_model, call, processes, ids):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    model = chat_model("a0", "a1", "a1, anew", "a2")
+    agent = create_agent(model, middleware=[MemoryMiddleware(me)])
+
+    def ask(*texts):
+        nonlocal agent
+        if processes == "several":
+            agent = create_agent(model, middleware=[MemoryMiddleware(me)])
+        history = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+        call(
+            agent,
+            {"messages": [one | {"id": one["content"]} if ids and "u" in one["content"] else one for one in history]},
+            THREAD,
+        )
+
+    ask("u0")
+    ask("u0", "a0", "u1")
+    ask("u0", "a0", "u1")
+    ask("u0", "a0", "u1", "a1, anew", "u2")
+    found = [(message.content, message.pending) for message in me.conversation("thread-1").messages()]
+    assert [text for text, _ in found] == ["u0", "a0", "u1", "a1", "a1, anew", "u2", "a2"]
+    assert [text for text, is_pending in found if is_pending] == ["a1"]
+
+
+def test_what_the_user_sends_again_after_a_failure_is_one_message(remembering, chat_model, call):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    for saver in (None, InMemorySaver()):
+        agent = create_agent(
+            chat_model(ValueError("down"), "Hello."), middleware=[MemoryMiddleware(me)], checkpointer=saver
+        )
+        with pytest.raises(ValueError, match="down"):
+            call(agent, {"messages": ["Hello?"]}, THREAD)
+        state = call(agent, {"messages": ["Hello?"]}, THREAD)
+        stored = [message.content for message in me.conversation("thread-1").messages()]
+        assert stored == [message.text for message in state["messages"]], "a state that has it twice is kept as it is"
+        me.conversation("thread-1").clear()
+
+
+def test_calls_and_results_that_are_sent_again_are_in_sight(remembering, chat_model, call, calling):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    model = chat_model(calling("recall", query="Falcon"), "Nothing.", "Fine.")
+    agent = create_agent(model, middleware=[MemoryMiddleware(me)])
+    state = call(agent, {"messages": ["What of Falcon?"]}, THREAD)
+    again = [message.model_copy(update={"id": None}) for message in state["messages"]]
+    call(agent, {"messages": [*again, HumanMessage("Thanks.")]}, THREAD)
+    assert [(message.role, message.pending) for message in me.conversation("thread-1").messages()] == [
+        (role, False) for role in ("user", "assistant", "tool", "assistant", "user", "assistant")
+    ]
+
+
+def test_what_another_framework_said_leaves_sight_too(remembering, chat_model, call):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    chat = me.conversation("thread-1")
+    history = [{"role": "user", "content": "u0"}, {"role": "assistant", "content": "a0"}]
+    chat.append(history)
+    agent = create_agent(chat_model("a1", "a2"), middleware=[MemoryMiddleware(me)])
+    call(agent, {"messages": [*history, {"role": "user", "content": "u1"}]}, THREAD)
+    assert not chat.pending().messages
+    call(agent, {"messages": [{"role": "user", "content": "u1"}, {"role": "assistant", "content": "a1"}, "u2"]}, THREAD)
+    assert [(message.content, message.pending) for message in chat.messages()] == [
+        ("u0", True),
+        ("a0", True),
+        ("u1", False),
+        ("a1", False),
+        ("u2", False),
+        ("a2", False),
+    ]
+
+
+@pytest.mark.parametrize("processes", ["one", "several"])
 def test_a_client_that_gives_ids_to_what_the_user_says_doubles_nothing(remembering, chat_model, call, processes):
     engine, _ = remembering()
     me = engine.persona("main")
@@ -188,6 +264,65 @@ def test_a_message_that_its_user_edits_is_kept_as_edited(remembering, chat_model
     engine.drain()
     assert me.conversation("thread-1").messages()[0].content == "The code of station 1 is right1"
     assert [memory.content for memory in me.memories.list()] == ["The code of station 1 is right1."]
+
+
+class Shortening(AgentMiddleware):
+    """Says something else in place of a result, and of the caller's instructions."""
+
+    def before_model(self, state, runtime):
+        """Say it under the same ids."""
+        found = [message for message in state["messages"] if message.type in ("system", "tool")]
+        return {"messages": [message.model_copy(update={"content": "Shortened."}) for message in found]}
+
+    async def abefore_model(self, state, runtime):
+        """Say it under the same ids."""
+        return self.before_model(state, runtime)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_edited_when_it_is_sent_again_takes_nobody_else_s_place(remembering, chat_model, call, calling, first):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    history = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What of Falcon?"}]
+    model = chat_model(calling("recall", query="Falcon"), "It flies.", "Indeed.")
+    state = call(create_agent(model, middleware=[MemoryMiddleware(me)]), {"messages": history}, THREAD)
+    again = [message.model_copy(update={"id": None}) for message in state["messages"]]
+    both = [MemoryMiddleware(me), Shortening()]
+    agent = create_agent(model, middleware=both if first else both[::-1])
+    call(agent, {"messages": [*again, HumanMessage("Really?")]}, THREAD)
+    stored = [(message.role, message.content) for message in me.conversation("thread-1").messages()]
+    spoken = [("user", "What of Falcon?"), ("assistant", "It flies."), ("user", "Really?"), ("assistant", "Indeed.")]
+    assert [one for one in stored if one[0] in ("user", "assistant") and one[1]] == spoken
+    assert [role for role, _ in stored] == ["system", "user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+class KeepingSystem(AgentMiddleware):
+    """A trimmer that shows the system messages of the state and the newest message."""
+
+    def wrap_model_call(self, request, handler):
+        """Show them."""
+        systems = [message for message in request.messages if message.type == "system"]
+        return handler(request.override(messages=[*systems, request.messages[-1]]))
+
+    async def awrap_model_call(self, request, handler):
+        """Show them."""
+        systems = [message for message in request.messages if message.type == "system"]
+        return await handler(request.override(messages=[*systems, request.messages[-1]]))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_instructions_that_are_sent_again_hold_no_message_in_sight(remembering, chat_model, call, first):
+    engine, _ = remembering()
+    me = engine.persona("main")
+    both = [MemoryMiddleware(me), KeepingSystem()]
+    agent = create_agent(chat_model("Yes."), middleware=both if first else both[::-1])
+    history = [{"role": "system", "content": "Be brief."}]
+    for turn in range(2):
+        history.append({"role": "user", "content": f"u{turn}"})
+        call(agent, {"messages": history}, THREAD)
+        history.append({"role": "assistant", "content": "Yes."})
+    stored = me.conversation("thread-1").messages()
+    assert [message.content for message in stored if message.pending] == ["u0", "Yes."]
 
 
 def test_what_is_cleared_stays_cleared_when_its_thread_is_deleted_too(remembering, chat_model, call):

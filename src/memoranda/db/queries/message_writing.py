@@ -1,8 +1,7 @@
 """How messages are written: each once, at the next positions; rewritten, folded and deleted where they stand.
 
 A message with an id is the one that was appended under it before, wherever it stands, and takes the words it has now.
-Messages without one are known by what they say and where: as the end of the conversation, or right after a message that
-is known.
+How others are known, see `resent_messages`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,20 +9,18 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, case, delete, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
-from memoranda.db.queries import conversations
+from memoranda.db.queries import conversations, resent_messages
 from memoranda.db.queries.conversations import of_conversation
 from memoranda.db.queries.messages import at, newest, parts, unfolded
 from memoranda.db.schema import Tables
 from memoranda.ids import new_id
 from memoranda.messages import Message
-from memoranda.messages.drafts import MessageDraft, overlap
-from memoranda.messages.forms import has_replaced, replaced, replacing, stored, trace
+from memoranda.messages.drafts import MessageDraft
+from memoranda.messages.forms import replaced, replacing, stored, traces
 from memoranda.scope import Scope
 from memoranda.text import clean
-
-_SPOKEN = ("user", "assistant")
 
 
 class Reconciled(NamedTuple):
@@ -47,17 +44,18 @@ def append(
     """Add at the end what is not there yet, and return every message of the batch as it is stored.
 
     What is there under the id of a message that says something else now is rewritten in its place. With `new_ids` what
-    has an unknown id may have been said before, under another.
+    has an unknown id may have been said before under another, or under none: then it takes this one.
     """
     if not drafts:
         return []
     conversation = conversations.locked(conn, tables, scope, name, now)
-    by_key = _by_key(conn, tables, conversation, drafts)
-    known = _known(conn, tables, conversation, drafts, by_key)
+    by_key = resent_messages.by_key(conn, tables, conversation, drafts)
+    known = resent_messages.known(conn, tables, conversation, drafts, by_key)
     _rewrite(conn, tables, conversation, drafts, by_key, now)
     if new_ids and None in known:
-        said = _said_before(conn, tables, conversation, drafts, known)
-        known = [by_id or by_words for by_id, by_words in zip(known, said, strict=True)]
+        known = resent_messages.said_before(conn, tables, conversation, drafts, known)
+        _take_ids(conn, tables, conversation, drafts, known, by_key)
+        known = resent_messages.covered(drafts, known)
     fresh: dict[str | int, int] = {}  # what is new, by key or by its place in the batch, and the last place of its kind
     for place, draft in enumerate(drafts):
         if known[place] is None:
@@ -83,7 +81,7 @@ def reconcile(
     """
     conversation = conversations.locked(conn, tables, scope, name, now)
     m = tables.messages
-    there = _by_key(conn, tables, conversation, drafts)
+    there = resent_messages.by_key(conn, tables, conversation, drafts)
     drafts = [draft for draft in drafts if draft.key not in there or there[draft.key].folded_at is None]
     open_ = (*of_conversation(m, conversation), m.c.folded_at.is_(None))
     columns = (m.c.position, m.c.key, m.c.digest, m.c.pending_at)
@@ -104,7 +102,7 @@ def reconcile(
     for part in parts({row.position for row in left} - set(kept)):
         conn.execute(delete(m).where(*open_, m.c.position.in_(part)))
     _fold(conn, tables, conversation, kept, now)
-    taken = _by_key(conn, tables, conversation, drafts)
+    taken = resent_messages.by_key(conn, tables, conversation, drafts)
     for known, draft in agreed:
         if known.key is None and draft.key is not None and draft.key not in taken:
             conn.execute(update(m).where(*open_, m.c.position == known.position).values(key=draft.key))
@@ -184,101 +182,37 @@ def _rewrite(
     m = tables.messages
     mine = of_conversation(m, conversation)
     for part in parts(changed):
-        statement = select(m.c.position, m.c.digest, m.c.body).where(*mine, m.c.position.in_(part))
-        for position, digest, body in conn.execute(statement).all():
+        columns = (m.c.position, m.c.role, m.c.content, m.c.digest, m.c.body)
+        statement = select(*columns).where(*mine, m.c.position.in_(part))
+        for position, role, content, digest, body in conn.execute(statement).all():
             draft, before = changed[position], replaced(body)
-            if trace(draft.digest) not in before:
-                values = _said(draft) | {"body": replacing(draft.body, [*before, trace(digest)])}
+            new_words, new = traces(draft.message.role, draft.content, draft.digest)
+            words, whole = traces(role, content, digest)
+            if new_words not in before and new not in before:
+                gone = whole if words == new_words else words
+                values = _said(draft) | {"body": replacing(draft.body, [*before, gone])}
                 conn.execute(update(m).where(*mine, m.c.position == position).values(**values))
                 _touch(conn, tables, conversation, {"updated_at": now})
 
 
-def _known(
+def _take_ids(
     conn: Connection,
     tables: Tables,
     conversation: Row[Any],
     drafts: Sequence[MessageDraft],
+    positions: Sequence[int | None],
     by_key: Mapping[str | None, Any],
-) -> list[int | None]:
-    """Return the position of each message that is there already, None for one that is new."""
-    end = _end(conn, tables, conversation, len(drafts)) if any(draft.key is None for draft in drafts) else []
-    places = {row.position: place for place, row in enumerate(end)}
-
-    def said(draft: MessageDraft) -> str:
-        row = by_key.get(draft.key)
-        return row.digest if row else draft.digest if draft.key is None else f"key:{draft.key}"
-
-    expected = len(end) - overlap([row.digest for row in end], [said(draft) for draft in drafts])
-    known: list[int | None] = []
-    for draft in drafts:
-        row = by_key.get(draft.key)
-        if draft.key is None and expected < len(end) and end[expected].digest == draft.digest:
-            row = end[expected]
-        known.append(row.position if row else None)
-        expected = places.get(row.position, len(end)) + 1 if row else len(end)
-    return known
-
-
-def _said_before(
-    conn: Connection,
-    tables: Tables,
-    conversation: Row[Any],
-    drafts: Sequence[MessageDraft],
-    by_id: Sequence[int | None],
-) -> list[int | None]:
-    """Return the positions of what stands at the end of a conversation and is said again at the beginning of a batch.
-
-    What counts is what user and assistant said, but for the space around it, or said before it was rewritten. Calls of
-    tools and their results may be left out when it is said again; those that are not are taken for the message that is
-    said next. A single message is always new.
-
-    Args:
-        conn: A connection.
-        tables: The store's tables.
-        conversation: A row of `conversations.locked`.
-        drafts: The batch.
-        by_id: The positions of those whose ids are known: each of these is what stands there, and nothing else.
-    """
-    known: list[int | None] = [None] * len(drafts)
-    places = [place for place, draft in enumerate(drafts) if draft.message.role in _SPOKEN and draft.content]
+) -> None:
+    """Give messages that are there without an id those under which they are said again."""
+    pairs = list(zip(drafts, positions, strict=True))
+    new = {draft.key for draft, position in pairs if position is None}
+    keys = {draft.key: position for draft, position in pairs if position is not None}
+    taken = {position: key for key, position in keys.items() if key and key not in by_key and key not in new}
     m = tables.messages
-    mine = (*of_conversation(m, conversation), m.c.role.in_(_SPOKEN), m.c.content != "")
-    body = case((has_replaced(m.c.body), m.c.body)).label("body")
-    last = select(m.c.position, m.c.role, m.c.content, body).where(*mine).order_by(m.c.position.desc())
-    last = last.limit(len(places))
-    end = list(reversed(conn.execute(last).all())) if len(drafts) > 1 and places else []
-    words = {row.position: (row.role, row.content.strip()) for row in end}
-    before = {form: words[row.position] for row in end for form in replaced(row.body)}
-
-    def said(place: int) -> object:
-        draft = drafts[place]
-        return by_id[place] or before.get(trace(draft.digest), (draft.message.role, draft.content.strip()))
-
-    there = [position if position in by_id else said_there for position, said_there in words.items()]
-    count = overlap(there, [said(place) for place in places])
-    next_place = 0
-    for place, row in zip(places[:count], end[len(end) - count :], strict=True):
-        known[next_place : place + 1] = [row.position] * (place + 1 - next_place)
-        next_place = place + 1
-    return known
-
-
-def _by_key(
-    conn: Connection, tables: Tables, conversation: Row[Any], drafts: Sequence[MessageDraft]
-) -> dict[str | None, Any]:
-    m, keys = tables.messages, [draft.key for draft in drafts if draft.key is not None]
-    if not keys:
-        return {}
-    statement = select(m.c.position, m.c.key, m.c.digest, m.c.folded_at).where(
-        *of_conversation(m, conversation), tables.dialect.texts_in(m.c.key, keys)
-    )
-    return {row.key: row for row in conn.execute(statement)}
-
-
-def _end(conn: Connection, tables: Tables, conversation: Row[Any], limit: int) -> list[Row[Any]]:
-    m = tables.messages
-    statement = select(m.c.position, m.c.digest).where(*of_conversation(m, conversation))
-    return list(reversed(conn.execute(statement.order_by(m.c.position.desc()).limit(limit)).all()))
+    nameless = (*of_conversation(m, conversation), m.c.key.is_(None))
+    for part in parts(taken):
+        for position in conn.scalars(select(m.c.position).where(*nameless, m.c.position.in_(part))).all():
+            conn.execute(update(m).where(*nameless, m.c.position == position).values(key=taken[position]))
 
 
 def _add(
