@@ -27,6 +27,7 @@ from memoranda.policies import CompactionPolicy
 from memoranda.reports import Flushed
 
 _log = logging.getLogger("memoranda.llama_index")
+_SCALE = 0.8  # to begin with: the engine's estimate counts up to a third more tokens than a tokenizer does
 _COUNTED = 20_000  # messages whose tokens are kept at hand
 
 
@@ -65,7 +66,7 @@ class MemorandaMemory(BaseMemory):
     _lock: Any = PrivateAttr(default_factory=Lock)
     _counts: OrderedDict[Any, int] = PrivateAttr(default_factory=OrderedDict)
     _turn: tuple[Any, str] = PrivateAttr(default=(None, ""))
-    _scale: float = PrivateAttr(default=1.0)  # tokens by the tokenizer, for one by the engine's estimate; never less
+    _scale: float = PrivateAttr(default=_SCALE)  # tokens by the tokenizer, for one by the engine's estimate
 
     @field_validator("insert_method", mode="before")
     @classmethod
@@ -291,8 +292,8 @@ class MemorandaMemory(BaseMemory):
 
     @property
     def _asked_tokens(self) -> int:
-        # By the engine's estimate, which counts up to a third more tokens than a tokenizer does, or fewer by the scale.
-        return int(self.token_limit * 1.5 / self._scale)
+        # By the engine's estimate, and a fifth more: the next messages may be shorter than these.
+        return int(1.2 * self.token_limit / self._scale)
 
     def _topic(self, input: str | ChatMessage | None, stored: Sequence[Message]) -> tuple[str, Any, bool]:
         """Return what the turn is about, what tells the turn apart, and whether its recall is at hand."""
@@ -321,7 +322,8 @@ class MemorandaMemory(BaseMemory):
         taken = options.get("initial_token_count") or 0
         room = self.token_limit - taken - self._count(stable) - self._count(fresh)
         sizes = self._sizes(stored)
-        self._scale = max(1.0, sum(sizes.values()) / max(1, sum(m.tokens or 0 for m in stored)))
+        estimated = sum(m.tokens or 0 for m in stored)
+        self._scale = sum(sizes.values()) / estimated if estimated else _SCALE
         window = windowing.window(stored, max(1, room), lambda message: sizes[message.position])
         said = next((message.text for message in reversed(window) if message.role == "user"), None)
         shown = all_from_memoranda(window)
@@ -348,7 +350,7 @@ class MemorandaMemory(BaseMemory):
     @property
     def _budget(self) -> int:
         # By the engine's estimate, which knows nothing of a tokenizer, nor of the thoughts of a trace.
-        return int(self.token_limit * self.chat_history_token_ratio / self._scale)
+        return int(self.token_limit * self.chat_history_token_ratio / max(1.0, self._scale))
 
     def _policy(self) -> CompactionPolicy:
         policy = self.persona._context.policies.compaction
