@@ -152,7 +152,7 @@ async def test_of_a_react_agent_s_trace_the_answer_is_what_was_said(memory, scri
     assert "Observation: nine" in shown.content, "the agent reads its own trace"
     assert memory.conversation.messages()[1].text == "At nine.\nAnswer: or so"
     [_, whole] = memory.get()
-    assert whole.content == shown.content and memory._tokens(memory.conversation.messages()[1]) > 40
+    assert whole.content == shown.content and memory._sizes(memory.conversation.messages())[2] > 40
     memory.set([user("When?"), shown])
     memory.put(assistant("Thought: nothing else"))
     assert memory.conversation.messages()[2].text == "Thought: nothing else"
