@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-import numpy as np
 from sqlalchemy import (
     JSON,
     ColumnElement,
@@ -20,7 +20,6 @@ from sqlalchemy import (
     TableClause,
     TableValuedAlias,
     Uuid,
-    and_,
     bindparam,
     case,
     column,
@@ -33,7 +32,7 @@ from sqlalchemy import (
 )
 
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
-from memoranda.db.dialects.sqlite_vectors import VectorCache, unit
+from memoranda.db.dialects.sqlite_vectors import VectorCache
 from memoranda.db.statements import Leg, Selection
 from memoranda.ranking.evidence import K1, B
 
@@ -136,23 +135,19 @@ class SqliteSearch:
     def _few(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int
     ) -> "list[_Found]":
-        m, v, kind = question.corpus.table, tables.vectors, question.corpus.kind
+        m = question.corpus.table
 
         def build() -> Select[Any]:
-            owned = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.kind == kind, v.c.owner == m.c.id)
-            return (
-                select(type_coerce(m.c.id, String), v.c.vector, *_place(question.corpus))
-                .select_from(m.join(v, owned))
-                .where(wanted.where(m), v.c.model == bindparam("model"))
-            )
+            return select(type_coerce(m.c.id, String), *_place(question.corpus)).where(wanted.where(m))
 
-        statement = tables.statements.get(wanted.form and ("few", wanted.form), build)
-        rows = conn.execute(statement, {**wanted.values, "model": question.model}).all()
-        if not rows:
-            return []
-        scores = unit(np.stack([row[1] for row in rows])) @ unit(question.vector)
-        best = np.argsort(-scores, kind="stable")[:limit]
-        return [(rows[i][0], float(scores[i]), *rows[i][2:]) for i in best]
+        rows = conn.execute(tables.statements.get(wanted.form and ("few", wanted.form), build), wanted.values).all()
+        cosines = self.vectors.cosines(conn, tables, question, [row[0] for row in rows])
+        found = [
+            (identifier, cosine, container, place)
+            for (identifier, container, place), cosine in zip(rows, cosines, strict=True)
+            if cosine is not None
+        ]
+        return sorted(found, key=itemgetter(1), reverse=True)[:limit]
 
     def with_cosines(
         self, rows: FromClause, tables: "Tables", question: VectorQuestion
