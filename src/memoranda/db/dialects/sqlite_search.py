@@ -140,12 +140,11 @@ class SqliteSearch:
         def build() -> Select[Any]:
             return select(type_coerce(m.c.id, String), *_place(question.corpus)).where(wanted.where(m))
 
-        rows = conn.execute(tables.statements.get(wanted.form and ("few", wanted.form), build), wanted.values).all()
+        statement = tables.statements.get(wanted.form and ("few", wanted.form), build)
+        rows: Sequence[Any] = conn.execute(statement, wanted.values).all()
         cosines = self.vectors.cosines(conn, tables, question, [row[0] for row in rows])
         found = [
-            (identifier, cosine, container, place)
-            for (identifier, container, place), cosine in zip(rows, cosines, strict=True)
-            if cosine is not None
+            (row[0], cosine, row[1], row[2]) for row, cosine in zip(rows, cosines, strict=True) if cosine is not None
         ]
         return sorted(found, key=itemgetter(1), reverse=True)[:limit]
 
