@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
 
-_REACH = 10  # how many matches are looked up for each one that is wanted, at first
+_REACH = 20  # how many matches are looked up for each one that is wanted, at first
 _FEW, _MANY = 2000, 8  # so few rows among so many times more are read one by one, not fished out of the whole matrix
 
 
@@ -72,7 +72,7 @@ class SqliteSearch:
             seen = [(identifier, score, container, place) for identifier, score, container, place, _ in found]
             if len(seen) == limit or self._matches(conn, tables, question, values, shape, reach, found) < reach:
                 return _ranked("by_words", seen)
-            reach *= _REACH
+            reach *= min(_REACH, 2 * limit // max(len(seen), 1) + 1)
 
     def _matches(
         self,
