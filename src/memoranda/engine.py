@@ -105,6 +105,7 @@ class MemoryEngine(Upkeep, Custody):
             ) from None
         self._policies = resolve(preset)
         self._tokenizer = Tokenizer(language)
+        self._tokenizer.load()
         self._clock = clock
         self._space = VectorSpace((os.environ.get("MEMORANDA_EMBEDDER") or None) if embedder is None else embedder)
         self._database = Database(

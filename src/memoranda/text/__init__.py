@@ -189,6 +189,10 @@ class Tokenizer:
                 f"No stemmer for language {self.language!r}: choose one of {', '.join(LANGUAGES)}."
             )
 
+    def load(self) -> None:
+        """Load the stemmer now: a process that is forked while a thread imports it would wait for that for ever."""
+        _analyzer(self.language)
+
     def terms(self, text: str, limit: int = MAX_POSITIONS) -> list[str]:
         """Return the first `limit` terms of a text to index, in order, with repetitions and stop words.
 
