@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, select, tuple_
 
 from memoranda.db.queries import past, rows
 from memoranda.db.queries.visibility import held, holding, narrowed, rewritten, seen_rows, visible
 from memoranda.db.schema import Tables
+from memoranda.db.statements import Selection
 from memoranda.drafts import Setting
 from memoranda.errors import MemoryNotFound
 from memoranda.filters import Filters
@@ -18,8 +19,9 @@ from memoranda.ids import parse
 from memoranda.records import Memory, MemoryRecord, MemoryVersion, Source
 
 
-def _identified(m: Table, identifier: UUID | str) -> ColumnElement[bool]:
-    return m.c.id == identifier if isinstance(identifier, UUID) else m.c.short_id == identifier
+def _shown(tables: Tables, setting: Setting) -> Selection:
+    """Return the memories that the scope may see."""
+    return seen_rows(tables, tables.corpora["memory"], setting.scope, setting.policies.visibility, None)
 
 
 def find(
@@ -29,17 +31,21 @@ def find(
     parsed, m = parse(identifier), tables.memories
     if parsed is None:
         return None
-    statement = select(*rows.columns(m)).where(
-        visible(tables, setting.scope, setting.policies.visibility), _identified(m, parsed)
-    )
-    row = conn.execute(statement.with_for_update(of=m) if lock else statement).first()
+    shown, key = _shown(tables, setting), m.c.id if isinstance(parsed, UUID) else m.c.short_id
+
+    def build() -> Select[Any]:
+        found = select(*rows.columns(m)).where(shown.where(m), key == bindparam("one"))
+        return found.with_for_update(of=m) if lock else found
+
+    statement = tables.statements.get(("one memory", shown.form, key.name, lock), build)
+    row = conn.execute(statement, {**shown.values, "one": parsed}).first()
     return rows.memory(row) if row else None
 
 
 def by_ids(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUID]) -> dict[UUID, Memory]:
     """Return the memories with these ids that the scope may see."""
     m = tables.memories
-    shown = seen_rows(tables, tables.corpora["memory"], setting.scope, setting.policies.visibility, None)
+    shown = _shown(tables, setting)
 
     def build() -> Select[Any]:
         return select(*rows.columns(m)).where(shown.where(m), tables.dialect.ids_in(m.c.id, ids, "ids"))
@@ -72,16 +78,11 @@ def record(
         memory = _held(conn, tables, setting, memory.id, as_of)
     if memory is None:
         return None
-    m, v, a = tables.memories, tables.memory_versions, tables.memory_access
-    seen = visible(tables, setting.scope, setting.policies.visibility)
-
-    def of_memory(table: Any) -> tuple[ColumnElement[bool], ...]:
-        return table.c.tenant == memory.tenant, table.c.persona == memory.persona, table.c.memory_id == memory.id
-
+    v, a = tables.memory_versions, tables.memory_access
     # Where it came from is the author's: an excerpt may quote what is not shared.
     own = memory.author == setting.scope.author
     sources = _sources(conn, tables, memory) if own else []
-    images = conn.execute(select(v).where(*of_memory(v)).order_by(v.c.version)).all()
+    images = _of_memory(conn, tables, v, (*v.c,), memory, v.c.version)
     seen_images = veiled(conn, tables, setting, [rows.from_image(row.image) for row in images])
     versions = [
         MemoryVersion(
@@ -94,10 +95,7 @@ def record(
         )
         for row, image in zip(images, seen_images, strict=True)
     ]
-    access = conn.execute(select(a.c.count, a.c.last_accessed_at).where(*of_memory(a))).first()
-    replaced = conn.execute(
-        select(*rows.columns(m)).where(seen, m.c.superseded_by == memory.id).order_by(m.c.created_at, m.c.id)
-    )
+    access = next(iter(_of_memory(conn, tables, a, (a.c.count, a.c.last_accessed_at), memory)), None)
     successor = find(conn, tables, setting, memory.superseded_by) if memory.superseded_by else None
     change = None
     if own and (revised := [x.changed_at for x in versions if x.change == "revise" and as_of and x.changed_at > as_of]):
@@ -107,7 +105,7 @@ def record(
     return MemoryRecord(
         memory=memory if successor else replace(memory, superseded_by=None),
         sources=tuple(source for source in sources if as_of is None or source.created_at <= as_of),
-        supersedes=tuple(veiled(conn, tables, setting, [rows.memory(row) for row in replaced])),
+        supersedes=tuple(_replaced(conn, tables, setting, memory)),
         superseded_by=successor,
         change=change,
         versions=tuple(versions),
@@ -116,14 +114,41 @@ def record(
     )
 
 
+def _of_memory(
+    conn: Connection,
+    tables: Tables,
+    table: Table,
+    columns: Sequence[ColumnElement[Any]],
+    memory: Memory,
+    *order: ColumnElement[Any],
+) -> Sequence[Any]:
+    """Return the rows of a table that are a memory's."""
+
+    def build() -> Select[Any]:
+        own = (table.c[name] == bindparam(name) for name in ("tenant", "persona", "memory_id"))
+        return select(*columns).where(*own).order_by(*order)
+
+    statement = tables.statements.get(("of a memory", table.name), build)
+    return conn.execute(statement, {"tenant": memory.tenant, "persona": memory.persona, "memory_id": memory.id}).all()
+
+
+def _replaced(conn: Connection, tables: Tables, setting: Setting, memory: Memory) -> list[Memory]:
+    """Return what a memory replaced, as far as the scope may see it."""
+    m, shown = tables.memories, _shown(tables, setting)
+
+    def build() -> Select[Any]:
+        found = select(*rows.columns(m)).where(shown.where(m), m.c.superseded_by == bindparam("one"))
+        return found.order_by(m.c.created_at, m.c.id)
+
+    statement = tables.statements.get(("replaced", shown.form), build)
+    found = conn.execute(statement, {**shown.values, "one": memory.id}).all()
+    return veiled(conn, tables, setting, [rows.memory(row) for row in found])
+
+
 def _sources(conn: Connection, tables: Tables, memory: Memory) -> list[Source]:
     s = tables.sources
     names = ("id", "memory_id", "type", "session", "channel", "actor", "excerpt", "created_at")
-    found = conn.execute(
-        select(*(s.c[name] for name in names))
-        .where(s.c.tenant == memory.tenant, s.c.persona == memory.persona, s.c.memory_id == memory.id)
-        .order_by(s.c.created_at, s.c.id)
-    )
+    found = _of_memory(conn, tables, s, [s.c[name] for name in names], memory, s.c.created_at, s.c.id)
     return [Source(**row._mapping) for row in found]
 
 
@@ -138,15 +163,15 @@ def history(conn: Connection, tables: Tables, setting: Setting, identifier: UUID
     memory = find(conn, tables, setting, identifier)
     if memory is None:
         return []
-    m, own = tables.memories, (tables.memories.c.tenant == memory.tenant, tables.memories.c.persona == memory.persona)
-    found = conn.execute(
-        select(*rows.columns(m))
-        .where(
-            visible(tables, setting.scope, setting.policies.visibility),
-            m.c.id.in_(rows.chain(m, own, m.c.id == memory.id)),
-        )
-        .order_by(m.c.created_at, m.c.id)
-    )
+    m, shown = tables.memories, _shown(tables, setting)
+
+    def build() -> Select[Any]:
+        own = [m.c[name] == bindparam(name) for name in ("tenant", "persona")]
+        chain = rows.chain(m, own, m.c.id == bindparam("one"))
+        return select(*rows.columns(m)).where(shown.where(m), m.c.id.in_(chain)).order_by(m.c.created_at, m.c.id)
+
+    statement = tables.statements.get(("history", shown.form), build)
+    found = conn.execute(statement, {**shown.values, "one": memory.id}).all()
     return veiled(conn, tables, setting, [rows.memory(row) for row in found])
 
 
