@@ -134,10 +134,25 @@ class Inserts:
         self.added[table.name] += inserted
         return inserted
 
-    def add_together(self, conn: Connection, additions: Sequence[tuple[Table, Sequence[Mapping[str, Any]]]]) -> None:
-        """Insert rows of several tables, in this order, each as `add` does."""
+    def add_together(
+        self,
+        conn: Connection,
+        additions: Sequence[tuple[Table, Sequence[Mapping[str, Any]]]],
+        first: Callable[[], object] | None = None,
+    ) -> None:
+        """Insert rows of several tables, in this order, each as `add` does.
+
+        Args:
+            conn: A connection.
+            additions: The tables with their rows.
+            first: Executes what goes before them, and asks for no answer.
+        """
         most = max(len(rows) for _, rows in additions)
+        if not most and first is None:
+            return
         with driving(conn) as cursor, self._dialect.together(cursor, most):
+            if first is not None:
+                first()
             for table, rows in additions:
                 if rows:
                     names = tuple(rows[0])

@@ -10,7 +10,22 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, and_, bindparam, delete, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Delete,
+    FromClause,
+    Integer,
+    Row,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    or_,
+    select,
+    update,
+)
 
 from memoranda import namespaces
 from memoranda.db.corpora import Kind
@@ -18,7 +33,7 @@ from memoranda.db.queries import jobs
 from memoranda.db.queries.vectors import vector_row
 from memoranda.db.queries.visibility import seen_rows, visible
 from memoranda.db.schema import Tables
-from memoranda.db.statements import Value, given, named
+from memoranda.db.statements import Selection, Value, given, named
 from memoranda.drafts import Setting
 from memoranda.ids import new_id
 from memoranda.item_operations import GetItem, ListNamespaces, SearchItems
@@ -106,10 +121,15 @@ def _now(conn: Connection, tables: Tables, *, omit_expired: bool) -> datetime | 
 def get(conn: Connection, tables: Tables, setting: Setting, wanted: Sequence[GetItem]) -> list[Row[Any] | None]:
     """Return the rows of items, one each, None for what is not there; all of one `omit_expired`."""
     i, found = tables.store_items, dict[Name, Row[Any]]()
-    still = fresh(tables, _now(conn, tables, omit_expired=wanted[0].omit_expired))
+    now = _now(conn, tables, omit_expired=wanted[0].omit_expired)
     for namespace, keys in _grouped((namespaces.encode(op.namespace), op.key) for op in wanted):
-        named = (i.c.namespace == namespace, _keyed(tables, keys))
-        for row in conn.execute(select(i).where(own(tables, setting, i), *named, *still)):
+        asked = _called(tables, setting, [(namespace, keys)])
+
+        def build(asked: Selection = asked) -> Select[Any]:
+            return select(i).where(asked.where(i), *fresh(tables, now, named))
+
+        form = asked.form and ("items", asked.form, now is None)
+        for row in conn.execute(tables.statements.get(form, build), {**asked.values, "now": now}):
             found[namespace, row.key] = row
     return [found.get((namespaces.encode(op.namespace), op.key)) for op in wanted]
 
@@ -128,16 +148,31 @@ def newest(
         skip: How many rows of the page, and of those before it, are accounted for.
     """
     i = tables.store_items
-    others = [~tables.dialect.ids_in(i.c.id, beside)] if beside else []
     now = _now(conn, tables, omit_expired=op.omit_expired)
-    found = (
-        select(i)
-        .where(own(tables, setting, i), *inside(i, op.namespace), *kept(tables, op, now), *others)
-        .order_by(i.c.updated_at.desc(), i.c.id.desc())
-        .limit(op.limit - max(0, skip - op.offset))
-        .offset(max(0, op.offset - skip))
-    )
-    return list(conn.execute(found))
+    mine = seen_rows(tables, tables.corpora[KIND], setting.scope, setting.policies.visibility, ())
+
+    def build() -> Select[Any]:
+        others = [~tables.dialect.ids_in(i.c.id, beside, "beside")] if beside else []
+        return (
+            select(i)
+            .where(mine.where(i), *inside(i, op.namespace, named), *kept(tables, op, now, named), *others)
+            .order_by(i.c.updated_at.desc(), i.c.id.desc())
+            .limit(bindparam("limit", type_=Integer))
+            .offset(bindparam("offset", type_=Integer))
+        )
+
+    # What a condition asks for is part of its form, spelled out: 1 and True are equal, and not the same.
+    form = mine.form and ("newest items", mine.form, bool(op.namespace), repr(op.where), now is None, bool(beside))
+    values: dict[str, Any] = {
+        **mine.values,
+        "now": now,
+        "beside": tables.dialect.id_list(beside),
+        "limit": op.limit - max(0, skip - op.offset),
+        "offset": max(0, op.offset - skip),
+    }
+    if op.namespace:
+        values["first"], values["end"] = namespaces.below(namespaces.encode(op.namespace))
+    return list(conn.execute(tables.statements.get(form, build), values))
 
 
 def kept(tables: Tables, op: SearchItems, now: datetime | None, value: Value = given) -> list[ColumnElement[bool]]:
@@ -209,8 +244,8 @@ def change(
         raise Withdrawn
     _delete(conn, tables, setting.scope, [identifier for name, identifier in there.items() if name not in made])
     old = [draft for draft in fresh if there[draft.name] != made[draft.name]]
-    _replace(conn, tables, setting, old, there)
-    return _store_texts(conn, tables, setting, drafts, there, making)
+    before = _replaced(conn, tables, setting, old, there) if old else None
+    return _store_texts(conn, tables, setting, drafts, there, making, before)
 
 
 def refresh(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUID]) -> None:
@@ -230,44 +265,74 @@ def sweep(conn: Connection, tables: Tables, setting: Setting) -> int:
 
 def _held(conn: Connection, tables: Tables, setting: Setting, names: Sequence[Name]) -> dict[Name, UUID]:
     """Return the ids of the items of these names, held until the transaction ends, in one order."""
-    i = tables.store_items
-    named = [and_(i.c.namespace == namespace, _keyed(tables, keys)) for namespace, keys in _grouped(names)]
-    found = select(i.c.id, i.c.namespace, i.c.key).where(own(tables, setting, i), or_(*named))
-    rows = conn.execute(found.order_by(i.c.namespace, i.c.key).with_for_update())
+    i, asked = tables.store_items, _called(tables, setting, _grouped(names))
+
+    def build() -> Select[Any]:
+        found = select(i.c.id, i.c.namespace, i.c.key).where(asked.where(i))
+        return found.order_by(i.c.namespace, i.c.key).with_for_update()
+
+    form = asked.form and ("items held", asked.form)
+    rows = conn.execute(tables.statements.get(form, build), asked.values)
     return {(row.namespace, row.key): row.id for row in rows}
 
 
-def _replace(
+def _called(tables: Tables, setting: Setting, names: Sequence[tuple[str, Sequence[str]]]) -> Selection:
+    """Return the items of these keys by namespace, as a part of statements that are built once for a single one."""
+    mine = seen_rows(tables, tables.corpora[KIND], setting.scope, setting.policies.visibility, ())
+    single = len(names) == 1 and len(names[0][1]) == 1
+    value = named if single else given
+
+    def where(i: FromClause) -> ColumnElement[bool]:
+        called = [
+            and_(
+                i.c.namespace == value("namespace", namespace),
+                i.c.key == value("key", keys[0]) if len(keys) == 1 else tables.dialect.texts_in(i.c.key, keys),
+            )
+            for namespace, keys in names
+        ]
+        return and_(mine.where(i), or_(*called))
+
+    if not single:
+        return Selection(where, values=mine.values)
+    [(namespace, [key])] = names
+    return Selection(where, mine.form, {**mine.values, "namespace": namespace, "key": key})
+
+
+def _replaced(
     conn: Connection, tables: Tables, setting: Setting, drafts: Sequence[ItemDraft], ids: Mapping[Name, UUID]
-) -> None:
-    """Give items that are there new values, and take their texts and vectors away."""
-    if not drafts:
-        return
+) -> Callable[[], None]:
+    """Return what gives items that are there new values, and takes their texts and vectors away."""
     until = _until(conn, tables, drafts)
-    _set(
-        conn,
-        tables,
-        setting.scope,
-        [
-            {
-                "one": ids[draft.name],
-                "value": draft.value,
-                "ttl_minutes": draft.ttl_minutes,
-                "expires_at": until(draft),
-                "updated_at": setting.now,
-            }
-            for draft in drafts
-        ],
-    )
-    _delete_texts(conn, tables, setting.scope, [ids[draft.name] for draft in drafts])
+    rows = [
+        {
+            "one": ids[draft.name],
+            "value": draft.value,
+            "ttl_minutes": draft.ttl_minutes,
+            "expires_at": until(draft),
+            "updated_at": setting.now,
+        }
+        for draft in drafts
+    ]
+
+    def replace() -> None:
+        _set(conn, tables, setting.scope, rows)
+        _delete_texts(conn, tables, setting.scope, [ids[draft.name] for draft in drafts])
+
+    return replace
 
 
 def _set(conn: Connection, tables: Tables, scope: Scope, rows: Sequence[dict[str, Any]]) -> None:
-    if rows:
-        i = tables.store_items
-        names = [name for name in rows[0] if name != "one"]
-        changed = update(i).where(*_place(i, scope), i.c.id == bindparam("one"))
-        conn.execute(changed.values({name: bindparam(name) for name in names}), rows)
+    if not rows:
+        return
+    i, names = tables.store_items, tuple(name for name in rows[0] if name != "one")
+
+    def build() -> Update:
+        # The names of columns are those of their new values.
+        own = (i.c.tenant == bindparam("of_tenant"), i.c.persona == bindparam("of_persona"))
+        return update(i).where(*own, i.c.id == bindparam("one")).values({name: bindparam(name) for name in names})
+
+    own = {"of_tenant": scope.tenant, "of_persona": scope.persona}
+    conn.execute(tables.statements.get(("items set", names), build), [{**own, **row} for row in rows])
 
 
 def _insert(
@@ -301,6 +366,7 @@ def _store_texts(
     drafts: Sequence[ItemDraft],
     ids: Mapping[Name, UUID],
     making: Making,
+    first: Callable[[], None] | None,
 ) -> Sequence[UUID]:
     scope, whose = setting.scope, (setting.scope.tenant, setting.scope.persona)
     texts, made, wanting = list[dict[str, Any]](), list[dict[str, Any]](), list[UUID]()
@@ -332,8 +398,7 @@ def _store_texts(
                 wanting.append(identifier)
             else:
                 made.append(vector_row(whose, identifier, making.model, text.vector, KIND))
-    tables.inserts.add(conn, tables.store_item_texts, texts)
-    tables.inserts.add(conn, tables.vectors, made)
+    tables.inserts.add_together(conn, [(tables.store_item_texts, texts), (tables.vectors, made)], first)
     if wanting and making.own and setting.leaves_jobs:
         jobs.enqueue_embedding(conn, tables, whose, wanting, KIND)
     return wanting
@@ -344,15 +409,26 @@ def _delete(conn: Connection, tables: Tables, scope: Scope, ids: Sequence[UUID])
         return 0
     i = tables.store_items
     _delete_texts(conn, tables, scope, ids)
-    return conn.execute(delete(i).where(*_place(i, scope), tables.dialect.ids_in(i.c.id, ids))).rowcount
+
+    def build() -> Delete:
+        return delete(i).where(*_place(i), tables.dialect.ids_in(i.c.id, ids, "ids"))
+
+    gone = tables.statements.get("items deleted", build)
+    return conn.execute(gone, _among(tables, scope, ids)).rowcount
 
 
 def _delete_texts(conn: Connection, tables: Tables, scope: Scope, items: Sequence[UUID]) -> None:
     t, v = tables.store_item_texts, tables.vectors
-    theirs = (*_place(t, scope), tables.dialect.ids_in(t.c.item_id, items))
-    owned = v.c.owner.in_(select(t.c.id).where(*theirs))
-    conn.execute(delete(v).where(*_place(v, scope), v.c.kind == KIND, owned))
-    conn.execute(delete(t).where(*theirs))
+
+    def theirs() -> ColumnElement[bool]:
+        return and_(*_place(t), tables.dialect.ids_in(t.c.item_id, items, "ids"))
+
+    def vectors() -> Delete:
+        return delete(v).where(*_place(v), v.c.kind == KIND, v.c.owner.in_(select(t.c.id).where(theirs())))
+
+    values = _among(tables, scope, items)
+    conn.execute(tables.statements.get("vectors of items deleted", vectors), values)
+    conn.execute(tables.statements.get("texts of items deleted", lambda: delete(t).where(theirs())), values)
 
 
 def _until(conn: Connection, tables: Tables, drafts: Sequence[ItemDraft]) -> Callable[[ItemDraft], datetime | None]:
@@ -375,14 +451,14 @@ def _grouped(names: Iterable[Name]) -> list[tuple[str, list[str]]]:
     return list(groups.items())
 
 
-def _keyed(tables: Tables, keys: Sequence[str]) -> ColumnElement[bool]:
-    key = tables.store_items.c.key
-    return key == keys[0] if len(keys) == 1 else tables.dialect.texts_in(key, keys)
-
-
 def _whose(scope: Scope) -> dict[str, Any]:
     return {"tenant": scope.tenant, "persona": scope.persona, "author": scope.author}
 
 
-def _place(table: FromClause, scope: Scope) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return table.c.tenant == scope.tenant, table.c.persona == scope.persona
+def _place(table: FromClause) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return table.c.tenant == bindparam("tenant"), table.c.persona == bindparam("persona")
+
+
+def _among(tables: Tables, scope: Scope, ids: Sequence[UUID]) -> dict[str, Any]:
+    """Return the values of statements about rows of a scope that are named by their ids."""
+    return {"tenant": scope.tenant, "persona": scope.persona, "ids": tables.dialect.id_list(ids)}

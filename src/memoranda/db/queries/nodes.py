@@ -4,7 +4,7 @@ A collection is one author's, under a name, and nobody else finds it. A node tha
 another id, so that no vector of its old text can reach it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
@@ -12,7 +12,12 @@ from uuid import UUID
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Delete,
+    FromClause,
+    Select,
+    Update,
     and_,
+    bindparam,
     delete,
     func,
     select,
@@ -51,17 +56,17 @@ class Which:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A collection as it is stored: its id, how many nodes it has, whose vectors these are, and the last place."""
+    """A collection as it is stored: its id, how many nodes it has, and whose vectors these are."""
 
     id: UUID
     nodes: int
     stamp: str | None
-    last: int
 
 
 class _Before(NamedTuple):
-    """A node that is replaced: its place, and the characters of its text."""
+    """A node that is replaced: its id, its place, and the characters of its text."""
 
+    id: UUID
     position: int
     size: int
 
@@ -97,16 +102,13 @@ def add(
     """
     take_turns(conn, tables, setting.scope, name)
     own = None if stamp == current else stamp
-    old = standing(conn, tables, setting.scope, name, placing=True)
+    old, before, last = _met(conn, tables, setting.scope, name, [draft.node.key for draft in drafts])
     if old is not None and old.nodes and old.stamp != own:
         raise other_vectors(name, old.stamp, own)
     owner = Owner(setting.scope.tenant, setting.scope.persona, setting.scope.author, "private", "")
-    keys = [draft.node.key for draft in drafts]
-    before = _replaced(conn, tables, setting.scope, old.id, keys) if old is not None else {}
-    document = _counted(conn, tables, setting, name, old, drafts, before, own)
-    after = 0 if old is None else old.last + 1
-    fresh = iter(range(after, after + len(drafts)))
-    indexes = [before[key].position if key in before else next(fresh) for key in keys]
+    document = new_id() if old is None else old.id
+    fresh = iter(range(last + 1, last + 1 + len(drafts)))
+    indexes = [before[key].position if key in before else next(fresh) for key in (d.node.key for d in drafts)]
     same = {
         "tenant": owner.tenant,
         "persona": owner.persona,
@@ -133,11 +135,24 @@ def add(
         }
         for draft, index in zip(drafts, indexes, strict=True)
     ]
-    tables.inserts.add(conn, tables.knowledge_chunks, rows)
     whose = (owner.tenant, owner.persona)
     pairs = [(draft.id, vector) for draft, vector in zip(drafts, vectors, strict=True) if vector is not None]
     made = [vector_row(whose, identifier, stamp, vector, KIND) for identifier, vector in pairs] if stamp else []
-    tables.inserts.add(conn, tables.vectors, made)
+    counted = _Counted(
+        len(drafts) - len(before),
+        sum(len(draft.node.content) for draft in drafts) - sum(row.size for row in before.values()),
+        {_STAMP: own} if own else {},
+    )
+    begun = [_begun(setting, name, document, counted)] if old is None else []
+
+    def replace() -> None:
+        if before:
+            _delete(conn, tables, setting.scope, [row.id for row in before.values()])
+        if old is not None:
+            _grow(conn, tables, setting, document, counted)
+
+    additions = [(tables.knowledge_documents, begun), (tables.knowledge_chunks, rows), (tables.vectors, made)]
+    tables.inserts.add_together(conn, additions, replace)
     if current is not None and setting.leaves_jobs:
         done = {identifier for identifier, _ in pairs} if stamp == current else set()
         left = [draft.id for draft in drafts if draft.id not in done]
@@ -175,23 +190,28 @@ def clear(conn: Connection, tables: Tables, setting: Setting, name: str) -> int:
     return remove(conn, tables, setting, name) if standing(conn, tables, setting.scope, name) else 0
 
 
-def standing(conn: Connection, tables: Tables, scope: Scope, name: str, *, placing: bool = False) -> Standing | None:
-    """Return the collection of a name, with the last place in it where nodes are to be placed."""
-    d, c = tables.knowledge_documents, tables.knowledge_chunks
-    columns: list[ColumnElement[Any]] = [d.c.id, d.c.media_type, d.c.chunks, d.c.metadata]
-    if placing:
-        own = (c.c.tenant == scope.tenant, c.c.persona == scope.persona, c.c.document_id == d.c.id)
-        columns.append(select(func.max(c.c.chunk_index)).where(*own).scalar_subquery().label("last"))
-    row = conn.execute(
-        select(*columns).where(
-            d.c.tenant == scope.tenant, d.c.persona == scope.persona, d.c.author == scope.author, d.c.source == name
-        )
-    ).first()
-    if row is None:
-        return None
+def standing(conn: Connection, tables: Tables, scope: Scope, name: str) -> Standing | None:
+    """Return the collection of a name."""
+    d = tables.knowledge_documents
+
+    def build() -> Select[Any]:
+        return select(d.c.id, d.c.media_type, d.c.chunks, d.c.metadata).where(*_named(d))
+
+    row = conn.execute(tables.statements.get("collection", build), _called(scope, name)).first()
+    return None if row is None else _standing(row, name)
+
+
+def _standing(row: Any, name: str) -> Standing:
     require_kind(row.media_type, name, collection=True)
-    last = row.last if placing else None
-    return Standing(row.id, row.chunks, row.metadata.get(_STAMP), -1 if last is None else last)
+    return Standing(row.id, row.chunks, row.metadata.get(_STAMP))
+
+
+def _named(d: FromClause) -> Sequence[ColumnElement[bool]]:
+    return [d.c[axis] == bindparam(axis) for axis in ("tenant", "persona", "author", "source")]
+
+
+def _called(scope: Scope, name: str) -> dict[str, Any]:
+    return {"tenant": scope.tenant, "persona": scope.persona, "author": scope.author, "source": name}
 
 
 def other_vectors(name: str, stored: str | None, given: str | None) -> ConfigurationError:
@@ -203,60 +223,94 @@ def other_vectors(name: str, stored: str | None, given: str | None) -> Configura
     )
 
 
-def _replaced(
-    conn: Connection, tables: Tables, scope: Scope, document: UUID, keys: Sequence[str]
-) -> "dict[str, _Before]":
-    """Delete the nodes that stand under these keys, and return where they stood."""
-    c = tables.knowledge_chunks
-    columns = (c.c.key, c.c.id, c.c.chunk_index, func.length(c.c.content).label("size"))
-    found = conn.execute(select(*columns).where(chosen_nodes(tables, scope, document, Which(keys=keys)))).all()
-    if found:
-        _delete(conn, tables, scope, [row.id for row in found])
-    return {row.key: _Before(row.chunk_index, row.size) for row in found}
+def _met(
+    conn: Connection, tables: Tables, scope: Scope, name: str, keys: Sequence[str]
+) -> "tuple[Standing | None, dict[str, _Before], int]":
+    """Return the collection of a name, what stands under these keys in it, and the last place, -1 where it is empty."""
+    d, c = tables.knowledge_documents, tables.knowledge_chunks
+    single = len(keys) == 1
+
+    def build() -> Select[Any]:
+        mine = (*_place(c), c.c.document_id == d.c.id)
+        last = select(func.max(c.c.chunk_index)).where(*mine).correlate(d).scalar_subquery()
+        meant = c.c.key == bindparam("key") if single else tables.dialect.texts_in(c.c.key, list(keys))
+        of_collection = (d.c.id, d.c.media_type, d.c.chunks, d.c.metadata, last.label("last"))
+        of_node = (c.c.key, c.c.id.label("node"), c.c.chunk_index, func.length(c.c.content).label("size"))
+        found = select(*of_collection, *of_node).select_from(d.outerjoin(c, and_(*mine, meant)))
+        return found.where(*_named(d))
+
+    statement = tables.statements.get("collection and node" if single else None, build)
+    rows = conn.execute(statement, {**_called(scope, name), **({"key": keys[0]} if single else {})}).all()
+    if not rows:
+        return None, {}, -1
+    before = {row.key: _Before(row.node, row.chunk_index, row.size) for row in rows if row.node is not None}
+    return _standing(rows[0], name), before, -1 if rows[0].last is None else rows[0].last
 
 
 def _delete(conn: Connection, tables: Tables, scope: Scope, ids: Sequence[UUID]) -> None:
     c, v = tables.knowledge_chunks, tables.vectors
-    for table, column in ((v, v.c.owner), (c, c.c.id)):
-        own = [table.c.tenant == scope.tenant, table.c.persona == scope.persona]
-        own += [v.c.kind == KIND] if table is v else []
-        conn.execute(delete(table).where(*own, tables.dialect.ids_in(column, ids)))
+
+    def vectors() -> Delete:
+        return delete(v).where(*_place(v), v.c.kind == KIND, tables.dialect.ids_in(v.c.owner, ids, "ids"))
+
+    def nodes() -> Delete:
+        return delete(c).where(*_place(c), tables.dialect.ids_in(c.c.id, ids, "ids"))
+
+    values = {"tenant": scope.tenant, "persona": scope.persona, "ids": tables.dialect.id_list(ids)}
+    conn.execute(tables.statements.get("vectors of nodes deleted", vectors), values)
+    conn.execute(tables.statements.get("nodes deleted", nodes), values)
 
 
-def _counted(
-    conn: Connection,
-    tables: Tables,
-    setting: Setting,
-    name: str,
-    old: Standing | None,
-    drafts: Sequence[NodeDraft],
-    before: Mapping[str, _Before],
-    stamp: str | None,
-) -> UUID:
-    """Note in the row of the collection how much it holds, and return its id."""
-    d, scope = tables.knowledge_documents, setting.scope
-    more = len(drafts) - len(before)
-    characters = sum(len(draft.node.content) for draft in drafts) - sum(row.size for row in before.values())
-    values = {"metadata": {_STAMP: stamp} if stamp else {}, "updated_at": setting.now}
-    if old is not None:
-        grown = {"chunks": d.c.chunks + more, "characters": d.c.characters + characters}
-        own = (d.c.tenant == scope.tenant, d.c.persona == scope.persona, d.c.id == old.id)
-        conn.execute(update(d).where(*own).values(**values, **grown))
-        return old.id
-    row = values | {
-        "tenant": scope.tenant,
-        "persona": scope.persona,
-        "id": new_id(),
-        "author": scope.author,
+def _place(table: FromClause) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return table.c.tenant == bindparam("tenant"), table.c.persona == bindparam("persona")
+
+
+class _Counted(NamedTuple):
+    """What the row of a collection is to say: how many nodes and characters more, and whose vectors."""
+
+    nodes: int
+    characters: int
+    metadata: dict[str, Any]
+
+
+def _grow(conn: Connection, tables: Tables, setting: Setting, document: UUID, counted: _Counted) -> None:
+    """Note in the row of a collection how much it holds."""
+    d = tables.knowledge_documents
+
+    def build() -> Update:
+        # The names of columns are those of their new values.
+        own = (d.c.tenant == bindparam("of_tenant"), d.c.persona == bindparam("of_persona"), d.c.id == bindparam("one"))
+        grown = {"chunks": d.c.chunks + bindparam("nodes"), "characters": d.c.characters + bindparam("longer")}
+        return update(d).where(*own).values(**grown, **{name: bindparam(name) for name in ("metadata", "updated_at")})
+
+    values = {
+        "of_tenant": setting.scope.tenant,
+        "of_persona": setting.scope.persona,
+        "one": document,
+        "nodes": counted.nodes,
+        "longer": counted.characters,
+        "metadata": counted.metadata,
+        "updated_at": setting.now,
+    }
+    conn.execute(tables.statements.get("collection grown", build), values)
+
+
+def _begun(setting: Setting, name: str, document: UUID, counted: _Counted) -> dict[str, Any]:
+    """Return the row of a collection that begins."""
+    return {
+        "tenant": setting.scope.tenant,
+        "persona": setting.scope.persona,
+        "id": document,
+        "author": setting.scope.author,
         "source": name,
         "digest": "",  # a collection has no one text
         "media_type": COLLECTION,
-        "chunks": more,
-        "characters": characters,
+        "chunks": counted.nodes,
+        "characters": counted.characters,
+        "metadata": counted.metadata,
         "created_at": setting.now,
+        "updated_at": setting.now,
     }
-    tables.inserts.add(conn, d, [row])
-    return UUID(str(row["id"]))
 
 
 # -- reading
