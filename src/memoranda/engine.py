@@ -161,7 +161,7 @@ class MemoryEngine(Upkeep, Custody):
     async def aclose(self) -> None:
         """Async twin of `close`."""
         await asyncio.to_thread(self._background.close)
-        if self._leaves_a_file:
+        if await asyncio.to_thread(lambda: self._leaves_a_file):  # it looks at the disk
             await self._runner.arun(erasing.finish_in_passing(self._clock))
         await self._database.aclose()
 

@@ -1,8 +1,9 @@
 """Operations on items that many tasks ask for at once, done together.
 
 A graph whose nodes run side by side asks for hundreds of operations in one turn of its event loop. Those of one turn
-are one batch, in which the same question is asked once. Nothing lives longer than its batch: no task waits on a loop
-for the next one, so a store serves any number of loops, one after the other or side by side.
+are one batch, in which the same question is asked once; what writes an item is done after what was asked to write it
+before, also where the one who asked was cancelled. Nothing lives longer than its batch: no task waits on a loop for the
+next one, so a store serves any number of loops, one after the other or side by side.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from memoranda.item_operations import DeleteItem, ItemOperation, PutItem
 from memoranda.items import Items
+from memoranda.namespaces import Path
 
 _AT_ONCE = 64  # batches of a loop that run or wait for a thread
 
@@ -26,6 +28,8 @@ class _Burst:
         self.task: Task[list[Any]]
         self.shared: set[int] = set()
         """The places of answers that several callers are given."""
+        self.written: set[tuple[Path, str]] = set()
+        """The namespaces and keys of items that are put or deleted."""
         self._places: dict[str, int] = {}
 
     def join(self, operations: Sequence[ItemOperation]) -> list[int]:
@@ -34,7 +38,9 @@ class _Burst:
 
     def _joined(self, op: ItemOperation) -> int:
         place = len(self.operations)
-        if not isinstance(op, PutItem | DeleteItem):
+        if isinstance(op, PutItem | DeleteItem):
+            self.written.add((op.namespace, op.key))
+        else:
             place = self._places.setdefault(f"{op!r}{getattr(op, 'query', '')}", place)
         if place == len(self.operations):
             self.operations.append(op)
@@ -51,6 +57,8 @@ class Bursts:
         self._gathering: WeakKeyDictionary[AbstractEventLoop, _Burst] = WeakKeyDictionary()
         self._gates: WeakKeyDictionary[AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
         self._running: set[Task[list[Any]]] = set()
+        self._writing: WeakKeyDictionary[AbstractEventLoop, dict[tuple[Path, str], Task[list[Any]]]]
+        self._writing = WeakKeyDictionary()
 
     async def run(self, operations: Sequence[ItemOperation]) -> list[Any]:
         """Return what operations give; a caller that is cancelled takes nobody else's answers away."""
@@ -68,8 +76,18 @@ class Bursts:
     async def _done(self, loop: AbstractEventLoop, burst: _Burst) -> list[Any]:
         # It is begun after everybody of this turn has joined.
         del self._gathering[loop]
-        async with self._gates.setdefault(loop, asyncio.Semaphore(_AT_ONCE)):
-            return await self._items.abatch(burst.operations)
+        writing = self._writing.setdefault(loop, {})
+        before = {writing[name] for name in burst.written if name in writing}
+        writing.update(dict.fromkeys(burst.written, burst.task))
+        try:
+            if before:
+                await asyncio.wait(before)
+            async with self._gates.setdefault(loop, asyncio.Semaphore(_AT_ONCE)):
+                return await self._items.abatch(burst.operations)
+        finally:
+            for name in burst.written:
+                if writing[name] is burst.task:
+                    del writing[name]
 
     def _ended(self, task: "Task[list[Any]]") -> None:
         self._running.discard(task)

@@ -28,11 +28,21 @@ def encode_label(name: str | int | UUID) -> str:
 
 
 def decode_label(label: str) -> str:
-    """Return the name that a label of `encode_label` stands for."""
+    """Return the name that a label of `encode_label` stands for.
+
+    Raises:
+        InvalidInput: no name has this label.
+    """
     if label == _ESCAPE:
         return ""
     parts = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), label)
-    return parts.encode("latin-1").decode("utf-8", "surrogatepass")
+    try:
+        name = parts.encode("latin-1").decode("utf-8", "surrogatepass")
+    except UnicodeError:
+        raise InvalidInput("the label was not made by encode_label", field="label") from None
+    if encode_label(name) != label:
+        raise InvalidInput("the label was not made by encode_label", field="label")
+    return name
 
 
 def persona_namespace(runtime: Any) -> tuple[str, str, str]:

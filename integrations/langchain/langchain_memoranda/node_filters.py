@@ -35,14 +35,12 @@ def condition(given: Mapping[str, Any] | None) -> Condition | None:
         ValueError: it is no filter.
         InvalidInput: a value cannot be compared.
     """
-    if given is None:
-        return None
-    if not isinstance(given, Mapping):
-        raise ValueError("a filter is a mapping of metadata keys to values or operators")
-    return _all(given, ())
+    return None if given is None else _all(given, ())
 
 
 def _all(given: Mapping[str, Any], path: _Path) -> Condition:
+    if not isinstance(given, Mapping):
+        raise ValueError("a filter is a mapping of metadata keys to values or operators")
     return AllOf(tuple(_one(name, value, path) for name, value in given.items()))
 
 
@@ -51,7 +49,7 @@ def _one(name: str, value: Any, path: _Path) -> Condition:
         parts = tuple(_all(part, path) for part in _list(value, name))
         return AllOf(parts) if name == "$and" else AnyOf(parts)
     if name == "$not":
-        return Not(_all(value, path) if isinstance(value, Mapping) else _equal(path, value))
+        return Not(_all(value, path) if isinstance(value, Mapping) or not path else _equal(path, value))
     if isinstance(name, str) and name.startswith("$"):
         if name not in _OPERATORS or not path:
             raise ValueError(f"{name} is no operator here: {', '.join(sorted(_OPERATORS))} stand below a key")
@@ -86,8 +84,9 @@ def _ordered(operator: Operator) -> Callable[[_Path, Any], Condition]:
 
 
 def _between(path: _Path, value: Any) -> Condition:
-    low, high = _list(value, "$between")
-    return AllOf((_ordered("gte")(path, low), _ordered("lte")(path, high)))
+    if len(bounds := _list(value, "$between")) != 2:
+        raise ValueError("$between takes two bounds")
+    return AllOf((_ordered("gte")(path, bounds[0]), _ordered("lte")(path, bounds[1])))
 
 
 def _like(path: _Path, value: Any, *, insensitive: bool) -> Condition:

@@ -13,7 +13,8 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+from unicodedata import category
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import (
@@ -39,7 +40,7 @@ from langchain_memoranda.bursts import Bursts
 from langchain_memoranda.models import LangChainEmbedder, embeddings_name
 from memoranda import MemoryEngine
 from memoranda import records as engine_records
-from memoranda.conditions import AllOf, AnyOf, Compare, Condition, Not
+from memoranda.conditions import AllOf, AnyOf, Compare, Condition, Not, Operator
 from memoranda.errors import ConfigurationError, MemorandaError
 from memoranda.item_operations import DeleteItem, GetItem, ItemOperation, ListNamespaces, PutItem, SearchItems
 from memoranda.items import Items
@@ -129,7 +130,8 @@ class MemoryStore(BaseStore):
         **engine: Any,
     ) -> AsyncIterator["MemoryStore"]:
         """Async twin of `from_conn_string`."""
-        async with MemoryEngine(conn_string, **engine) as memory:
+        # When an engine is made it reads files, such as the one of its time zone.
+        async with await asyncio.to_thread(MemoryEngine, conn_string, **engine) as memory:
             store = cls(memory, index=index, ttl=ttl)
             try:
                 yield store
@@ -161,8 +163,8 @@ class MemoryStore(BaseStore):
             case PutOp(value=None):
                 return DeleteItem(namespace=op.namespace, key=op.key)
             case PutOp():
-                texts = self._texts(op)
-                value = op.value or {}
+                value: Any = op.value
+                texts = self._texts(value, op.index)
                 return PutItem(namespace=op.namespace, key=op.key, value=value, texts=texts, ttl_minutes=op.ttl)
             case SearchOp():
                 return SearchItems(
@@ -176,6 +178,8 @@ class MemoryStore(BaseStore):
                 )
             case ListNamespacesOp():
                 conditions: Sequence[MatchCondition] = op.match_conditions or ()
+                if unknown := {c.match_type for c in conditions} - {"prefix", "suffix"}:
+                    raise ValueError(f"Unsupported match type: {', '.join(map(str, unknown))}")
                 return ListNamespaces(
                     prefixes=[tuple(c.path) for c in conditions if c.match_type == "prefix"],
                     suffixes=[tuple(c.path) for c in conditions if c.match_type == "suffix"],
@@ -186,12 +190,12 @@ class MemoryStore(BaseStore):
                 )
         raise ValueError(f"Unknown operation type: {type(op)}")
 
-    def _texts(self, op: PutOp) -> dict[str, str]:
+    def _texts(self, given: Any, index: Literal[False] | list[str] | None) -> dict[str, str]:
         """Return the texts of a value by the paths at which they stand."""
-        if op.index is False or not self._fields:
+        if index is False or not self._fields or not isinstance(given, Mapping):
             return {}
-        fields = self._fields if op.index is None else _tokenized(op.index)
-        value = encode(dict(op.value or {}), "value")
+        fields = self._fields if index is None else _tokenized(index)
+        value = encode(dict(given), "value")
         found: dict[str, str] = {}
         for path, tokens in fields:
             texts = get_text_at_path(value, tokens)
@@ -268,12 +272,14 @@ class _Sweeper:
 
 
 def _sweep_on(items: Items, seconds: float, stop: threading.Event, ended: "Future[None]") -> None:
-    while not stop.wait(seconds):
-        try:
-            items.sweep()
-        except MemorandaError as error:
-            _log.warning("items whose time is over could not be swept: %s", error)
-    ended.set_result(None)
+    try:
+        while not stop.wait(seconds):
+            try:
+                items.sweep()
+            except MemorandaError as error:
+                _log.warning("items whose time is over could not be swept: %s", error)
+    finally:
+        ended.set_result(None)
 
 
 # -- values in and out
@@ -297,10 +303,15 @@ def _fields_of(found: engine_records.Item) -> dict[str, Any]:
 
 
 def _tokenized(paths: Sequence[str]) -> list[tuple[str, list[str] | str]]:
+    if isinstance(paths, str) or not isinstance(paths, Sequence) or not all(isinstance(path, str) for path in paths):
+        raise ConfigurationError("An index is a list of JSON paths, such as ['text'].")
     return [(path, path if path == "$" else tokenize_path(path)) for path in paths]
 
 
 # -- filters
+
+_Paths: TypeAlias = tuple[tuple[str, ...], ...]
+"""Where a value may lie: at one of these paths."""
 
 
 def condition(filter: Mapping[str, Any]) -> Condition:
@@ -316,29 +327,32 @@ def condition(filter: Mapping[str, Any]) -> Condition:
 
 
 def _at(key: str, wanted: Any) -> Condition:
-    if not isinstance(key, str) or not key or not all(character.isprintable() for character in key):
+    if not isinstance(key, str) or not key or any(category(character) == "Cc" for character in key):
         raise ValueError("Invalid filter key: a key is a string that is not empty, without control characters.")
     parts = tuple(key.split("."))
-    if len(parts) == 1 or not all(parts):
-        return _says((key,), wanted)
-    return AnyOf((_says((key,), wanted), _says(parts, wanted)))
+    return _says(((key,), parts) if len(parts) > 1 and all(parts) else ((key,),), wanted)
 
 
-def _says(path: tuple[str, ...], wanted: Any) -> Condition:
+def _says(paths: _Paths, wanted: Any) -> Condition:
     if not isinstance(wanted, Mapping):
-        return _equal(path, wanted)
+        return _equal(paths, wanted)
     if any(str(name).startswith("$") for name in wanted):
-        return AllOf(tuple(_compared(path, operator, operand) for operator, operand in wanted.items()))
+        return AllOf(tuple(_compared(paths, operator, operand) for operator, operand in wanted.items()))
     if not wanted:
-        return Compare(path, "eq", {})
-    return AllOf(tuple(_says((*path, name), part) for name, part in wanted.items()))
+        return _somewhere(paths, "eq", {})
+    return AllOf(tuple(_says(tuple((*path, name) for path in paths), part) for name, part in wanted.items()))
 
 
-def _compared(path: tuple[str, ...], operator: str, operand: Any) -> Condition:
+def _somewhere(paths: _Paths, operator: Operator, value: Any = None) -> Condition:
+    first, *others = (Compare(path, operator, value) for path in paths)
+    return AnyOf((first, *others)) if others else first
+
+
+def _compared(paths: _Paths, operator: str, operand: Any) -> Condition:
     if operator == "$eq":
-        return _equal(path, operand)
+        return _equal(paths, operand)
     if operator == "$ne":
-        return Not(_equal(path, operand))
+        return Not(_equal(paths, operand))
     if operator not in _ORDERS:
         raise ValueError(f"Unsupported operator: {operator}")
     if isinstance(operand, bool) or not isinstance(operand, int | float | str):
@@ -347,17 +361,17 @@ def _compared(path: tuple[str, ...], operator: str, operand: Any) -> Condition:
     number = _number(operand) if not isinstance(operand, str) else operand
     if isinstance(number, float) and not math.isfinite(number):
         all_of_them = not math.isnan(number) and (number > 0) == (order in ("lt", "lte"))
-        return AnyOf((Compare(path, "lt", 0), Compare(path, "gte", 0)) if all_of_them else ())
-    return Compare(path, order, number)
+        return AnyOf((_somewhere(paths, "lt", 0), _somewhere(paths, "gte", 0)) if all_of_them else ())
+    return _somewhere(paths, order, number)
 
 
-def _equal(path: tuple[str, ...], wanted: Any) -> Condition:
+def _equal(paths: _Paths, wanted: Any) -> Condition:
     if wanted is None:
-        return Not(Compare(path, "exists"))
+        return Not(_somewhere(paths, "exists"))
     number = _number(wanted)
     if isinstance(number, float) and not math.isfinite(number):
         return AnyOf(())
-    return Compare(path, "eq", encode(number, "filter"))
+    return _somewhere(paths, "eq", encode(number, "filter"))
 
 
 def _number(value: Any) -> Any:

@@ -106,7 +106,9 @@ def test_numbers_are_compared_as_numbers(by_letters, do, query):  # complaint 9
     assert found(n={"$gt": float("nan")}) == found(n={"$gt": float("inf")}) == set()
     assert found(n=None) == {"none"}
     assert found(m={"x": 10}) == {"10"} and found(m={"x": {"$gte": 10}, "y": 1}) == {"10", "100"}
-    assert found(**{"m.x": 9}) == {"9"}
+    assert found(**{"m.x": 9}) == {"9"} == found(**{"m.x": {"$gte": 9, "$lt": 10}})
+    assert found(**{"m.x": {"$ne": 9}}) == {"2", "10", "100", "2.5", "text", "none"}
+    assert found(**{"m.x": None}) == {"text", "none"} and found(**{"می\u200cخواهم": None}) >= {"text", "none"}
 
 
 def test_an_operator_nobody_knows_and_a_value_without_an_order_are_refused(by_letters, do):
@@ -197,6 +199,24 @@ def test_a_cancelled_call_takes_nobody_else_s_answer(by_letters):  # complaint 1
     asyncio.run(calls())
 
 
+def test_what_was_put_before_never_comes_after(make_store):  # complaint 13
+    async def slow_at_first(texts):
+        await asyncio.sleep(0.1 * ("first" in texts[0]))
+        return letters(texts)
+
+    store = make_store(index={"dims": 26, "embed": slow_at_first})
+
+    async def calls(n):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(store.aput(HERE, "k", {"text": f"first {n}"}), 0.01)
+        await store.aput(HERE, "k", {"text": "second"})
+        await asyncio.sleep(0.15)
+        return await store.aget(HERE, "k")
+
+    for n in range(2):
+        assert asyncio.run(calls(n)).value == {"text": "second"}
+
+
 def test_setting_up_twice_changes_nothing_and_needs_no_statement_outside_a_transaction(make_engine):  # complaint 16
     store = MemoryStore(make_engine().handle)
     store.setup()
@@ -215,6 +235,9 @@ def test_any_name_has_a_label_of_its_own(by_letters, do, name):  # complaint 17
     for other in (None, True, 1.5, ["a"]):
         with pytest.raises(InvalidInput):
             encode_label(other)
+    for other in ("é", "日本", "~ZZ", "~FF", "~41", ""):
+        with pytest.raises(InvalidInput):
+            decode_label(other)
 
 
 def test_who_asks_in_a_run_has_a_namespace(by_letters):  # complaint 17
@@ -255,6 +278,9 @@ def test_two_puts_of_one_text_and_one_key_in_a_batch(by_letters, do):
     assert answers[1].value == {"text": "tea"} and sorted(keys(answers[3])) == ["a", "b"]
     last = do(by_letters, "get", HERE, "a")
     assert last.value == {"text": "y"} and last.created_at == first.created_at and last.updated_at > first.updated_at
+    one, other = do(by_letters, "batch", [GetOp(HERE, "a"), GetOp(HERE, "a")])
+    one.value["text"] = "changed"
+    assert other.value == {"text": "y"}
 
 
 def test_a_batch_with_a_label_that_cannot_be_does_nothing(by_letters, do):
@@ -264,14 +290,17 @@ def test_a_batch_with_a_label_that_cannot_be_does_nothing(by_letters, do):
             do(by_letters, "batch", [PutOp(HERE, "k", {}), op])
     with pytest.raises(ValueError, match="Unknown operation"):
         do(by_letters, "batch", ["nonsense"])
+    with pytest.raises(ValueError, match="Unsupported match type"):
+        do(by_letters, "batch", [ListNamespacesOp((MatchCondition("inside", HERE),))])
     assert do(by_letters, "get", HERE, "k") is None
 
 
 def test_what_json_cannot_hold_is_refused_and_what_a_database_cannot_is_cleaned(by_letters, do):
     do(by_letters, "put", HERE, "k", {"text": "te\0a"})
     assert do(by_letters, "get", HERE, "k").value == {"text": "tea"}
-    with pytest.raises(InvalidInput):
-        do(by_letters, "put", HERE, "k", {"x": float("nan")})
+    for value in ({"x": float("nan")}, {1: "x"}, [], ["x"], "text", 5):
+        with pytest.raises(InvalidInput):
+            do(by_letters, "put", HERE, "k", value)
 
 
 def test_lists_are_namespaces_and_an_empty_query_is_none(by_letters, do):
@@ -363,6 +392,14 @@ def test_by_default_the_engine_s_own_embedder_and_words_find_the_whole_value(mak
         assert keys(found) == ["k", "l"] and found[0].score > found[1].score
 
 
+def test_an_index_is_a_list_of_paths(make_store, do):
+    with pytest.raises(ConfigurationError):
+        make_store(index={"fields": "text"})
+    for index in ("text", True, [1]):
+        with pytest.raises(ConfigurationError):
+            do(make_store(), "put", HERE, "k", {"text": "tea"}, index=index)
+
+
 def test_an_index_may_be_none_at_all(make_store, do):
     counted = Letters()
     store = make_store(index=False)
@@ -381,7 +418,7 @@ def test_a_wrong_length_fails_the_start_by_name(make_store, make_engine):
     assert store.search(HERE) == []
 
 
-def test_nothing_blocks_the_event_loop(make_store):
+def test_nothing_blocks_the_event_loop(make_store):  # complaint 14
     store = make_store(index={"dims": 26, "embed": aletters})
 
     async def everything():
@@ -392,10 +429,16 @@ def test_nothing_blocks_the_event_loop(make_store):
         await store.adelete(HERE, "1")
         assert await store.asweep_ttl() == 0
 
+    async def opened():
+        async with MemoryStore.afrom_conn_string("sqlite://", timezone="Pacific/Auckland") as other:
+            await other.asetup()
+            await other.aput(HERE, "k", {"text": "tea"})
+
     store.put(HERE, "0", {"text": "tea"})
     with blockbuster_ctx():
         asyncio.run(everything())
         asyncio.run(everything())
+        asyncio.run(opened())
 
 
 def test_what_is_asked_for_in_one_turn_is_one_batch(make_store, make_engine):

@@ -113,6 +113,9 @@ def test_operators(pumps):
 def test_what_is_no_filter_is_refused(pumps):
     for filter_ in (
         {"page": {"$near": 1}},
+        {"page": {"$between": [1]}},
+        {"$and": [1]},
+        {"$not": 1},
         {"$eq": 1},
         {"$or": "x"},
         {"file": {"$like": "a%b"}},
@@ -275,3 +278,10 @@ def test_a_record_manager_keeps_its_promises(ana, mode):
     assert KnowledgeRecordManager(ana, "others").list_keys() == []
     with pytest.raises(ValueError):
         manager.update([""])
+
+
+def test_what_was_noted_before_a_run_is_older_than_it(ana):
+    manager = KnowledgeRecordManager(ana, "docs")
+    for n in range(20):  # several in a millisecond
+        manager.update([str(n)])
+        assert len(manager.list_keys(before=manager.get_time())) == n + 1

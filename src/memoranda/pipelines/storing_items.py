@@ -6,6 +6,7 @@ Values are kept as they are given. What they are found by is kept without secret
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -160,8 +161,10 @@ def _looked(
             if isinstance(op, GetItem) and op.omit_expired == omit_expired
         ]
         rows = items.get(conn, tables, setting, [op for _, op in got]) if got else []
+        twice = len({id(row) for row in rows}) < len(rows)
         for (place, wanted), row in zip(got, rows, strict=True):
-            answers[place] = None if row is None else seen(row, wanted.refresh)
+            found = None if row is None else seen(row, wanted.refresh)
+            answers[place] = deepcopy(found) if twice else found
     for place, op in enumerate(operations):
         if isinstance(op, ListNamespaces):
             answers[place] = items.listed(conn, tables, setting, op)

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,8 +20,6 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
-    func,
-    select,
 )
 from sqlalchemy import Dialect as AlchemyDialect
 from sqlalchemy.dialects.sqlite import insert
@@ -311,8 +309,8 @@ class SqliteDialect(SqliteSearch):
         yield
 
     def now(self, conn: Connection) -> datetime:
-        """Ask SQLite, which asks the machine."""
-        return datetime.fromisoformat(str(conn.scalar(select(func.strftime("%Y-%m-%dT%H:%M:%f+00:00", "now")))))
+        """Ask the machine, as SQLite does, which counts only milliseconds: two runs of an indexer may share one."""
+        return datetime.now(UTC)
 
     def advise_lock(self, conn: Connection, key: str) -> None:
         """Do nothing: writers queue up for the whole file."""
