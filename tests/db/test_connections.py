@@ -4,12 +4,15 @@ import re
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
-from sqlalchemy import NullPool, QueuePool, StaticPool, create_engine, event, make_url, text
+from sqlalchemy import NullPool, QueuePool, StaticPool, create_engine, event, make_url, select, text
 
 from memoranda import MemoryEngine
+from memoranda.db.database import Database
+from memoranda.db.dialects.base import EngineOptions
 from memoranda.db.migrations import REVISIONS
 from memoranda.errors import (
     ConfigurationError,
@@ -21,6 +24,7 @@ from memoranda.errors import (
 )
 
 SECRET = "pa55word"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def everything_said(error):
@@ -331,6 +335,31 @@ def test_a_callers_sqlite_engine_may_begin_its_own_transactions(tmp_path):
     assert len(me.recall("lisbon")) == 1
     engine.close()
     host.dispose()
+
+
+def test_an_engine_that_leaves_transactions_open_is_refused(tmp_path):
+    host = create_engine(f"sqlite:///{tmp_path / 'memory.db'}")
+    host.dialect.skip_autocommit_rollback = True  # an option of create_engine from SQLAlchemy 2.0.43 on
+    with pytest.raises(ConfigurationError, match="skip_autocommit_rollback"):
+        MemoryEngine(host)
+
+
+def test_a_search_inside_a_write_on_a_callers_engine_commits_nothing(postgres_url, request):
+    host = create_engine(postgres_url)
+    request.addfinalizer(host.dispose)
+    database = Database(host, schema="memoranda", options=EngineOptions())
+
+    def write(conn, tables):
+        members = tables.project_members
+        row = {"tenant": "acme", "persona": "main", "project": "atlas", "member": "ana", "granted_at": NOW}
+        conn.execute(members.insert(), row)
+        with tables.dialect.searching(conn, None):
+            assert conn.scalar(select(members.c.member)) == "ana"
+        raise LookupError
+
+    for _ in range(2):  # what the first had committed would stand in the way of the second
+        with pytest.raises(LookupError):
+            database.run(write)
 
 
 def test_an_asynchronous_engine_is_refused_by_name():

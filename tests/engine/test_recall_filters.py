@@ -50,6 +50,17 @@ def test_a_date_keeps_one_day_of_the_users(make_engine, frozen_clock):
     assert me.recall("lisbon", date=date(2025, 12, 25)).abstained
 
 
+def test_a_common_word_is_looked_for_where_a_filter_hides_the_rows_of_a_rarer_one(make_engine):
+    me = make_engine(embedder="none", preset="journal").persona("main")
+    me.memories.write_many([{"content": f"A dentist of Lisbon, number {n}", "category": "health"} for n in range(50)])
+    me.memories.write_many([{"content": f"A kitchen of Lisbon, number {n}", "category": "home"} for n in range(60)])
+
+    found = me.recall("dentist kitchen", categories=["home"])
+
+    assert len(found) == 5
+    assert all(hit.memory.content.startswith("A kitchen") for hit in found)
+
+
 @pytest.mark.behaviour("R23")
 def test_a_project_keeps_its_own_rows_and_those_without_one(me):
     me.memories.write("Lisbon for the bridge", project="Bridge-Works")

@@ -397,3 +397,26 @@ def test_relevant_fails_no_turn_while_the_embedder_is_down(make_engine, caplog):
         assert len(caplog.records) == 1
         assert "beagle" not in caplog.text.lower() and "taxes" not in caplog.text.lower()
     assert contents(me.recall("Is there a beagle?")) == [DOG]
+
+
+class Unsteady(FixedEmbedder):
+    """Is down for every text that is not in its table."""
+
+    def embed(self, texts, purpose):
+        try:
+            return super().embed(texts, purpose)
+        except Exception as error:
+            raise ConnectionError("the embedder is down") from error
+
+    async def aembed(self, texts, purpose):
+        return self.embed(texts, purpose)
+
+
+def test_a_text_that_was_replaced_without_a_vector_is_not_found_by_its_old_meaning(make_engine):
+    main = make_engine(preset="statements", embedder=Unsteady({DOG: [1, 0], "pets": [1, 0]})).persona("main")
+    kept = main.memories.keep(DOG, about="everyone")
+    assert contents(main.recall("pets")) == [DOG]
+
+    main.memories.keep("Bob sings.", id=kept.memory.id, about="everyone")
+
+    assert contents(main.recall("pets")) == []

@@ -46,6 +46,10 @@ class Database:
             self.dialect = dialect_for(url.get_backend_name(), schema=schema)
             self._engine = self.dialect.create_engine(url, options)
         elif isinstance(target, Engine):
+            if getattr(target.dialect, "skip_autocommit_rollback", False):  # SQLAlchemy has it since 2.0.43
+                raise ConfigurationError(
+                    "this engine leaves transactions open that fail: create it without skip_autocommit_rollback"
+                )
             self.dialect = dialect_for(target.dialect.name, schema=schema)
             self.dialect.adopt(target)
             self._engine = target

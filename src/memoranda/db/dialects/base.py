@@ -69,16 +69,23 @@ class TextQuestion:
     average_length: float
     """The mean number of indexed terms of these rows."""
     match: Literal["any", "all"]
+    lending: bool = True
+    """Whether common terms may be left to lend weight only; see `proposing`."""
+
+    def lends(self, limit: int) -> bool:
+        """Say whether any term only lends weight."""
+        return bool(self.proposing(limit)[1])
 
     def proposing(self, limit: int) -> tuple[Sequence[int], Sequence[int]]:
         """Return the places of the terms that propose rows, and of those that only lend weight to what others propose.
 
         At least `limit` rows have the weight of the rarest term that stands in so many. Rows in which only the most
         common terms stand cannot pass these, as long as what these weigh together is less (the MaxScore algorithm of
-        Turtle and Flood, 1995). Looking such terms up costs most of a search, for they stand in most rows.
+        Turtle and Flood, 1995). Looking such terms up costs most of a search, for they stand in most rows. Where fewer
+        rows than `limit` are found, for filters know nothing of these counts, it has to be done after all.
         """
         rarest = sorted(range(len(self.terms)), key=lambda k: self.document_frequency[k])
-        if self.match == "all":
+        if self.match == "all" or not self.lending:
             return rarest, ()
         least = next((i for i, k in enumerate(rarest) if self.document_frequency[k] >= limit), len(rarest))
         lent, first = 0.0, len(rarest)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from pgvector.sqlalchemy import Vector as VectorType
+from psycopg import Connection as Driver
+from psycopg.pq import TransactionStatus
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -102,6 +104,9 @@ _BUSY = {
     "40001": "Somebody else changed the same rows at the same time: try again.",
     "53300": "The server takes no more connections: close some, or open engines with a smaller pool_size.",
 }
+
+
+_LOCK = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("key", type_=String), literal_column("0"))))
 
 
 class _TsQuery(UserDefinedType[str]):
@@ -309,7 +314,7 @@ class PostgresqlDialect:
 
     def advise_lock(self, conn: Connection, key: str) -> None:
         """Take an advisory lock until the transaction ends."""
-        conn.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(key, 0))))
+        conn.execute(_LOCK, {"key": key})
 
     def approximate(self, conn: Connection, corpus: "Corpus", model: str, rows: int) -> bool:
         """Walk the index where there is one, the scope is large, and it is no needle in the table's haystack."""
@@ -334,6 +339,13 @@ class PostgresqlDialect:
             if self.vector_version(conn) >= (0, 8):
                 commands.append("SET LOCAL hnsw.iterative_scan = relaxed_order")
         if not commands:
+            yield
+            return
+        driver = conn.connection.driver_connection
+        assert isinstance(driver, Driver)
+        if driver.info.transaction_status != TransactionStatus.IDLE:
+            # Inside a write, which has to end as a whole, and the settings with it.
+            conn.exec_driver_sql("; ".join(commands))
             yield
             return
         conn.exec_driver_sql("; ".join(["BEGIN", *commands]))

@@ -17,9 +17,11 @@ from sqlalchemy import (
     Integer,
     Select,
     String,
+    Table,
     TableClause,
     TableValuedAlias,
     Uuid,
+    and_,
     bindparam,
     case,
     column,
@@ -105,13 +107,15 @@ class SqliteSearch:
 
         def build() -> Select[Any]:
             columns = (type_coerce(m.c.id, String), *_place(question.corpus))
-            return select(*columns).where(wanted.where(m), m.c.id.in_(_listed("page")))
+            kept = m.join(tables.vectors, _vector_of(m, tables, question))
+            return select(*columns).select_from(kept).where(wanted.where(m), m.c.id.in_(_listed("page")))
 
         statement = tables.statements.get(wanted.form and ("may be seen", wanted.form), build)
         found: list[_Found] = []
         for page in self.vectors.nearest(conn, tables, question, 2 * limit):
             listed = json.dumps([identifier for identifier, _ in page])
-            seen = {row[0]: row[1:] for row in conn.execute(statement, {**wanted.values, "page": listed}).all()}
+            values = {**wanted.values, "page": listed, "model": question.model}
+            seen = {row[0]: row[1:] for row in conn.execute(statement, values).all()}
             found += [(identifier, score, *seen[identifier]) for identifier, score in page if identifier in seen]
             if len(found) >= limit:
                 break
@@ -151,14 +155,17 @@ class SqliteSearch:
     def with_cosines(
         self, rows: FromClause, tables: "Tables", question: VectorQuestion
     ) -> tuple[FromClause, ColumnElement[Any]]:
-        """Ask for the ids only: the vectors are in memory."""
-        return rows, type_coerce(question.corpus.table.c.id, String)
+        """Ask only who has a vector: they are in memory, and there some are that were deleted."""
+        joined = rows.outerjoin(tables.vectors, _vector_of(question.corpus.table, tables, question))
+        return joined, type_coerce(tables.vectors.c.owner, String)
 
     def cosines(
         self, conn: Connection, tables: "Tables", evidence: Sequence[Any], question: VectorQuestion
     ) -> list[float | None]:
         """Compare the vectors that are in memory, and read what is not."""
-        return self.vectors.cosines(conn, tables, question, evidence)
+        there = [owner for owner in evidence if owner is not None]
+        found = dict(zip(there, self.vectors.cosines(conn, tables, question, there), strict=True))
+        return [found.get(owner) for owner in evidence]
 
     def frequencies(self, corpus: "Corpus", terms: int, most: int | None = None) -> Select[Any]:
         """Count by the index, one look a term."""
@@ -192,6 +199,13 @@ class SqliteSearch:
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Send one JSON array."""
         return column.in_(_listed(None, json.dumps(texts)))
+
+
+def _vector_of(m: Table, tables: "Tables", question: VectorQuestion) -> ColumnElement[bool]:
+    v = tables.vectors
+    kind: ColumnElement[str] = literal_column(f"'{question.corpus.kind}'")
+    own = (v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)
+    return and_(*own, v.c.kind == kind, v.c.model == bindparam("model"))
 
 
 def _worded(corpus: "Corpus", wanted: Selection, proposing: int, lending: int, every: bool) -> Select[Any]:

@@ -8,7 +8,7 @@ evidence; what differs by table stands in `memoranda.db.corpora`.
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import (
     ColumnElement,
@@ -78,15 +78,22 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
         return query, []  # the count leaves out what does not hold now, and nothing else
     tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, query.rows)
     vectors = _vector_question(conn, tables, corpus, question, query)
-    candidates = _candidates(conn, tables, question, query, shared, vectors, question.ranking.match)
+    text, limit = _text_question(corpus, question, query, shared), question.ranking.candidates
+    candidates = _candidates(conn, tables, question, shared, text, vectors)
     if vectors is not None and vectors.approximate:
         near = sum(candidate.by_meaning for candidate in candidates)
-        if near < question.ranking.candidates:
+        if near < limit:
             vectors = replace(vectors, approximate=False)
-            candidates = _candidates(conn, tables, question, query, shared, vectors, question.ranking.match)
-    matched = any(candidate.by_words for candidate in candidates)
-    if question.ranking.match == "all" and vectors is None and not matched:
-        candidates = _candidates(conn, tables, question, query, shared, vectors, "any")
+            candidates = _candidates(conn, tables, question, shared, text, vectors)
+    if text is None:
+        return query, candidates
+    if text.match == "all" and vectors is None and not any(candidate.by_words for candidate in candidates):
+        text = replace(text, match="any")
+        candidates = _candidates(conn, tables, question, shared, text, vectors)
+    if text.lends(limit) and sum(candidate.by_words for candidate in candidates) < limit:
+        # The rows that say the rarer terms were counted without filters, or are gone by now.
+        text = replace(text, lending=False)
+        candidates = _candidates(conn, tables, question, shared, text, vectors)
     return query, candidates
 
 
@@ -135,6 +142,20 @@ def _authored(scope: Scope) -> Selection:
     return Selection(lambda m: and_(*(m.c[name] == named(name, value) for name, value in own.items())), "author", own)
 
 
+def _text_question(corpus: Corpus, question: Question, query: Query, shared: Sequence[str]) -> TextQuestion | None:
+    if not question.terms or (question.vector is None and question.ranking.recent and not corpus.timeless):
+        return None
+    return TextQuestion(
+        corpus=corpus,
+        cells=_cells(question.scope, shared),
+        terms=question.terms,
+        weights=[inverse_frequency(max(query.rows, seen), seen) for seen in query.document_frequency],
+        document_frequency=query.document_frequency,
+        average_length=query.average_length,
+        match=question.ranking.match,
+    )
+
+
 def _vector_question(
     conn: Connection, tables: Tables, corpus: Corpus, question: Question, query: Query
 ) -> VectorQuestion | None:
@@ -157,28 +178,18 @@ def _candidates(
     conn: Connection,
     tables: Tables,
     question: Question,
-    query: Query,
     shared: Sequence[str],
+    text: TextQuestion | None,
     vectors: VectorQuestion | None,
-    match: Literal["any", "all"],
 ) -> list[Candidate]:
     limit, dialect, corpus = question.ranking.candidates, tables.dialect, tables.corpora[question.kind]
     chosen = _wanted(tables, question, shared)
     legs: dict[str, Leg] = {}
     with dialect.searching(conn, vectors):
-        if vectors is None and question.ranking.recent and not corpus.timeless:
-            legs["words"] = _newest(corpus, chosen, question.ranking.recent)
-        elif question.terms:
-            text = TextQuestion(
-                corpus=corpus,
-                cells=_cells(question.scope, shared),
-                terms=question.terms,
-                weights=[inverse_frequency(max(query.rows, seen), seen) for seen in query.document_frequency],
-                document_frequency=query.document_frequency,
-                average_length=query.average_length,
-                match=match,
-            )
+        if text is not None:
             legs["words"] = dialect.text_leg(conn, tables, chosen, text, limit)
+        elif vectors is None and question.ranking.recent and not corpus.timeless:
+            legs["words"] = _newest(corpus, chosen, question.ranking.recent)
         if vectors is not None:
             legs["meaning"] = dialect.vector_leg(conn, tables, chosen, vectors, limit)
         if not legs:
@@ -191,7 +202,7 @@ def _candidates(
             ("evidence", chosen.form, *forms, reach, said) if kept else None,
             lambda: _with_evidence(tables, corpus, chosen, legs, vectors, reach, said=said),
         )
-        values = dict(chosen.values)
+        values = {**chosen.values, **(vectors.values if vectors else {})}
         for leg in legs.values():
             values |= leg.values
         found = conn.execute(statement, values).all()

@@ -222,6 +222,7 @@ def _worded(
         document_frequency=[seen for _, seen in rare],
         average_length=query.average_length,
         match="any",
+        lending=op.where is None and not op.omit_expired,  # what these hide was counted all the same
     )
     with tables.dialect.searching(conn, None):
         leg = tables.dialect.text_leg(conn, tables, wanted, question, _WORDED if vectors else _WORDS_ALONE)
