@@ -142,10 +142,11 @@ class SqliteSearch:
         m = question.corpus.table
 
         def build() -> Select[Any]:
-            return select(type_coerce(m.c.id, String), *_place(question.corpus)).where(wanted.where(m))
+            kept = m.join(tables.vectors, _vector_of(m, tables, question))
+            return select(type_coerce(m.c.id, String), *_place(question.corpus)).select_from(kept).where(wanted.where(m))
 
         statement = tables.statements.get(wanted.form and ("few", wanted.form), build)
-        rows: Sequence[Any] = conn.execute(statement, wanted.values).all()
+        rows: Sequence[Any] = conn.execute(statement, {**wanted.values, "model": question.model}).all()
         cosines = self.vectors.cosines(conn, tables, question, [row[0] for row in rows])
         found = [
             (row[0], cosine, row[1], row[2]) for row, cosine in zip(rows, cosines, strict=True) if cosine is not None
