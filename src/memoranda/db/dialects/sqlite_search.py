@@ -142,8 +142,9 @@ class SqliteSearch:
         m = question.corpus.table
 
         def build() -> Select[Any]:
+            columns = (type_coerce(m.c.id, String), *_place(question.corpus))
             kept = m.join(tables.vectors, _vector_of(m, tables, question))
-            return select(type_coerce(m.c.id, String), *_place(question.corpus)).select_from(kept).where(wanted.where(m))
+            return select(*columns).select_from(kept).where(wanted.where(m))
 
         statement = tables.statements.get(wanted.form and ("few", wanted.form), build)
         rows: Sequence[Any] = conn.execute(statement, {**wanted.values, "model": question.model}).all()
