@@ -85,6 +85,17 @@ def test_words_and_meaning_answer_together(make_engine):
     assert cosine["said"] > cosine["near"]
 
 
+def test_a_common_word_counts_where_a_filter_hides_what_says_the_rare_one(make_engine):
+    me = make_engine(embedder="none").persona("main")
+    texts = ["tea with a fig", *[f"tea number {n}" for n in range(210)]]
+    values = [{"text": text, "fig": "fig" in text} for text in texts]
+    me.items.batch(
+        [PutItem(namespace=HERE, key=str(n), value=value, texts={"t": texts[n]}) for n, value in enumerate(values)]
+    )
+    found = me.items.search(HERE, query="tea fig", where=Compare(("fig",), "eq", False))
+    assert len(found) == 10 and all(item.score for item in found)
+
+
 def test_pages_neither_leave_out_nor_repeat(make_engine):
     me = make_engine(embedder=Alphabet()).persona("main")
     for n in range(30):

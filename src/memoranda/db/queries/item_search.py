@@ -213,7 +213,9 @@ def _worded(
 ) -> list[tuple[UUID, float]]:
     """Return the items of the texts that say most of the question, with what each text is worth."""
     counted = list(zip(query.terms, query.document_frequency, strict=True))
-    rare = [(term, seen) for term, seen in counted if seen <= max(_FEW, _RARE * query.rows)] or counted
+    # Where words are all there is, what says no rare one is an answer, too: it may be all that a filter lets through.
+    most = query.rows if vectors is None else max(_FEW, _RARE * query.rows)
+    rare = [(term, seen) for term, seen in counted if seen <= most] or counted
     question = TextQuestion(
         corpus=tables.corpora[KIND],
         cells=_cells(setting, op),
