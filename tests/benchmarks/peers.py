@@ -5,7 +5,8 @@
 A section is a module `peers_NAME` beside this one with a function `measure(bench) -> dict`: it opens its peers, lets
 them take turns at each step, and returns medians. Texts are made up from a fixed seed and vectors are looked up, so
 that neither data nor a model is measured. Peers are no requirement of this project: install them by name
-(`langgraph-checkpoint-postgres`). Quote ratios, for machines differ.
+(`langgraph-checkpoint-postgres`, `langchain-postgres`, `llama-index-vector-stores-postgres`, `asyncpg`, `aiosqlite`).
+Quote ratios, for machines differ.
 """
 
 import argparse
@@ -30,7 +31,10 @@ from memoranda.testing.postgres import temporary_server
 
 SECTIONS = ("stores", "vectors", "sessions")
 _PACKAGES = ("memoranda", "langchain-memoranda", "SQLAlchemy", "numpy", "psycopg", "pgvector", "langgraph")
-_PEERS = ("langgraph-checkpoint", "langgraph-checkpoint-postgres", "langchain-postgres")
+_PEERS = (
+    *("langgraph-checkpoint", "langgraph-checkpoint-postgres", "langchain-core", "langchain-postgres"),
+    *("llama-index-core", "llama-index-vector-stores-postgres"),
+)
 
 
 class GivenEmbeddings(Embeddings):
