@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import literal_column, select
 
 from memoranda.db.dialects import dialect_for
-from memoranda.db.queries.visibility import seen_rows, wanted_rows
+from memoranda.db.queries.visibility import holding, narrowed, seen_rows, visible, wanted_rows
 from memoranda.db.schema import declare
 from memoranda.db.statements import MOST, Statements
 from memoranda.filters import Filters, Place
@@ -63,14 +63,24 @@ def compiled(tables, selection):
 @pytest.mark.parametrize("name", TABLES)
 @given(scope=scopes, policy=policies, shared=projects, narrowing=filters)
 def test_whatever_a_scope_names_is_a_parameter(name, scope, policy, shared, narrowing):
-    tables = TABLES[name]
+    tables, said = TABLES[name], {}
+    rows = tables.memories
     selection = wanted_rows(tables, tables.corpora["memory"], scope, policy, shared, narrowing, NOW)
+
+    def saying(parameter, value):
+        said[parameter] = value
+        return value
+
+    visible(tables, scope, policy, rows, shared=shared, value=saying)
+    holding(rows, narrowing, NOW, saying)
+    narrowed(rows, narrowing, saying)
     statement = compiled(tables, selection)
-    for parameter, bind in statement.binds.items():
-        if bind.unique:  # a constant of the statement
-            assert bind.value not in (*NAMES, "team", NOW)
-        else:
-            assert selection.values[parameter] == bind.value or list(selection.values[parameter]) == list(bind.value)
+    left = {parameter for parameter, bind in statement.binds.items() if not bind.unique}
+    assert {parameter: selection.values[parameter] for parameter in left} == {
+        parameter: said[parameter] for parameter in left
+    }
+    for bind in statement.binds.values():  # a kept statement holds constants, and nobody's values
+        assert bind.value not in (*NAMES, "team", NOW)
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -26,8 +26,8 @@ def given(name: str, value: Any) -> Any:
 
 
 def named(name: str, value: Any) -> BindParameter[Any]:
-    """Put a value into a statement by name, so that it can be executed with another one."""
-    return bindparam(name, value, expanding=isinstance(value, list | tuple))
+    """Leave a value to whoever executes the statement: a kept one holds nobody's, and without it nothing runs."""
+    return bindparam(name, required=True, expanding=isinstance(value, list | tuple))
 
 
 @dataclass(frozen=True, slots=True)

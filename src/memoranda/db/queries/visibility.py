@@ -254,8 +254,6 @@ def wanted_rows(
         # What was rewritten since is asked in the words of then, see `memoranda.db.queries.past`.
         return kept if filters.as_of is None else and_(kept, ~rewritten(tables, scope, rows, filters.as_of))
 
-    if may_see.form is None or filters.as_of is not None:
-        return Selection(where, values=may_see.values)
     form = (filters.include_inactive, filters.core is None, filters.place is None, filters.pages)
     narrowing = {
         "day": filters.day,
@@ -267,4 +265,6 @@ def wanted_rows(
     }
     place = {} if filters.place is None else {f"place_{k}": v for k, v in filters.place._asdict().items()}
     values = {**may_see.values, "now": now, **narrowing, **place}
+    if may_see.form is None or filters.as_of is not None:
+        return Selection(where, values=values)
     return Selection(where, (may_see.form, form, tuple(map(bool, narrowing.values()))), values)
