@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from memoranda.conditions import Condition
     from memoranda.db.corpora import Corpus
+    from memoranda.db.resident import Owner, Rows
     from memoranda.db.schema import Tables
     from memoranda.protocols import Progress
 
@@ -215,6 +216,10 @@ class Dialect(Protocol):
         """Create what full text needs beside the table of this noun."""
         ...
 
+    def note_changes(self, op: "Operations", nouns: Sequence[str]) -> None:
+        """Have it noted which rows of these tables are changed or deleted, where rows are held in memory."""
+        ...
+
     def auto_upgrade(self) -> bool:
         """Say whether tables are made on first use, or only when a person asks."""
         ...
@@ -280,6 +285,10 @@ class Dialect(Protocol):
 
     def searching(self, conn: Connection, question: VectorQuestion | None) -> AbstractContextManager[None]:
         """Set what the searching statements inside the block need."""
+        ...
+
+    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: "Owner") -> "Rows | None":
+        """Return an author's rows as they are held in memory, None where the database is to be asked."""
         ...
 
     def text_leg(

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 
     from memoranda.conditions import Condition
     from memoranda.db.corpora import Corpus
+    from memoranda.db.resident import Owner, Rows
     from memoranda.db.schema import Tables
     from memoranda.protocols import Progress
 
@@ -260,6 +261,9 @@ class PostgresqlDialect:
     def create_search(self, op: "Operations", noun: str) -> None:
         """Do nothing: column and index are part of the table."""
 
+    def note_changes(self, op: "Operations", nouns: Sequence[str]) -> None:
+        """Note none: no rows are held in memory."""
+
     def auto_upgrade(self) -> bool:
         """Leave a shared database to the person who looks after it."""
         return False
@@ -356,6 +360,10 @@ class PostgresqlDialect:
                 conn.exec_driver_sql("ROLLBACK")
             raise
         conn.exec_driver_sql("COMMIT")
+
+    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: "Owner") -> "Rows | None":
+        """Hold none: the server does."""
+        return None
 
     def text_leg(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: TextQuestion, limit: int

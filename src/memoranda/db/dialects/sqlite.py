@@ -40,6 +40,7 @@ from memoranda.db.dialects.base import (
     VectorQuestion,
 )
 from memoranda.db.dialects.sqlite_inserts import SqliteInserts
+from memoranda.db.dialects.sqlite_resident import CHANGES, KEPT_CHANGES, ResidentRows
 from memoranda.db.dialects.sqlite_search import SqliteSearch
 from memoranda.db.dialects.sqlite_vectors import VectorCache
 from memoranda.db.inserts import Prepared, driving
@@ -105,8 +106,9 @@ class SqliteDialect(SqliteSearch):
     wide_indexes = False  # two of them cost a sixth of a write; one persona's rows are sorted in memory instead
 
     def __init__(self) -> None:
-        """Begin with no vectors in memory."""
+        """Begin with nothing in memory."""
         self.vectors = VectorCache()
+        self.residents = ResidentRows()
         self._in_memory = False
 
     # -- connections
@@ -180,8 +182,9 @@ class SqliteDialect(SqliteSearch):
         self.vectors.begin(conn)
 
     def after_fork(self) -> None:
-        """Begin with no vectors in memory, and with locks that nobody holds."""
+        """Begin with nothing in memory, and with locks that nobody holds."""
         self.vectors = VectorCache()
+        self.residents = ResidentRows()
 
     def serial(self, engine: Engine) -> Literal["all", "writes", "none"]:
         """Share the one connection of a store in memory; queue up writes, for waiting in SQLite is a poll."""
@@ -269,6 +272,21 @@ class SqliteDialect(SqliteSearch):
                 )
         conn.exec_driver_sql("ANALYZE sqlite_schema")
 
+    def note_changes(self, op: "Operations", nouns: Sequence[str]) -> None:
+        """Create the table of changes, and the triggers that fill it; of vectors none is changed, some are deleted."""
+        name = f"{self.prefix}{CHANGES}"
+        op.execute(
+            f"CREATE TABLE {name} (n INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, number INTEGER NOT NULL)"
+        )
+        changes = [(noun, change) for noun in nouns for change in ("update", "delete")]
+        for noun, change in (*changes, ("vectors", "delete")):
+            table = f"{self.prefix}{noun}"
+            op.execute(
+                f"CREATE TRIGGER {table}_{change}_noted AFTER {change.upper()} ON {table} BEGIN "
+                f"INSERT INTO {name}(source, number) VALUES ('{table}', old.n); "
+                f"DELETE FROM {name} WHERE n <= last_insert_rowid() - {KEPT_CHANGES}; END"
+            )
+
     def auto_upgrade(self) -> bool:
         """Set a file up on first use."""
         return True
@@ -284,8 +302,9 @@ class SqliteDialect(SqliteSearch):
         return sqlite_scrubbing.scrub(conn, [corpus.fts for corpus in tables.corpora.values()], patience)
 
     def forget(self) -> None:
-        """Let go of the vectors."""
+        """Let go of rows and vectors."""
         self.vectors.forget()
+        self.residents.forget()
 
     # -- statements
 

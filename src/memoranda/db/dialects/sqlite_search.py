@@ -34,7 +34,9 @@ from sqlalchemy import (
 )
 
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
+from memoranda.db.dialects.sqlite_resident import ResidentRows
 from memoranda.db.dialects.sqlite_vectors import VectorCache
+from memoranda.db.resident import Owner, Rows
 from memoranda.db.statements import Leg, Selection
 from memoranda.ranking.evidence import K1, B
 
@@ -50,6 +52,11 @@ class SqliteSearch:
     """The part of `SqliteDialect` that finds candidates."""
 
     vectors: VectorCache
+    residents: ResidentRows
+
+    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner) -> Rows | None:
+        """Read what came since it was last asked for."""
+        return self.residents.rows(conn, tables, corpus, owner)
 
     def text_leg(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: TextQuestion, limit: int

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import Connection, Integer, Select, String, bindparam, func, literal_column, select, type_coerce
 
+from memoranda.db.resident.rows import products, unit
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -62,21 +64,6 @@ class _Matrix:
             self.places[owner] = place
         self.owners += owners
         self.rows = needed
-
-
-def unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return vectors of length one; a zero vector stays zero and is like nothing."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths == 0, 1, lengths), np.float32)
-
-
-def products(vectors: "NDArray[np.float32]", query: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return the product of each row with a vector, the same wherever a row stands.
-
-    A product of matrices (`@`) rounds by where a row stands, so that equal texts would change places; beside other work
-    its threads wait for each other, and 10,000 rows take five times as long.
-    """
-    return np.asarray(np.einsum("ij,j->i", vectors, query), np.float32)
 
 
 class VectorCache:
@@ -196,12 +183,17 @@ class VectorCache:
         for page in rows.partitions(_PAGE):
             owners += [row[0] for row in page]
             pages.append(np.stack([row[1] for row in page]))
-        if conn.info.get(_CHANGES) != _changes(conn):
+        if has_written(conn):
             return (owners, np.concatenate(pages)) if owners else None
         if owners:
             matrix.append(owners, np.concatenate(pages))
         matrix.seen = newest
         return None
+
+
+def has_written(conn: Connection) -> bool:
+    """Say whether the transaction has changed anything so far."""
+    return bool(conn.info.get(_CHANGES) != _changes(conn))
 
 
 def _changes(conn: Connection) -> int:

@@ -23,6 +23,7 @@ REVISIONS = (
     "0006_knowledge",
     "0007_conversations",
     "0008_items",
+    "0009_changes",
 )
 """Every revision, oldest first."""
 

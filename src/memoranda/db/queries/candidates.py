@@ -8,6 +8,7 @@ evidence; what differs by table stands in `memoranda.db.corpora`.
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import (
@@ -35,9 +36,10 @@ from sqlalchemy.types import NullType
 from memoranda.candidates import Candidate, Query
 from memoranda.db.corpora import Corpus, Kind
 from memoranda.db.dialects.base import Dialect, TextQuestion, VectorQuestion
-from memoranda.db.queries import projects
-from memoranda.db.queries.counting import counted
+from memoranda.db.queries import projects, resident
+from memoranda.db.queries.counting import Counted, counted
 from memoranda.db.queries.visibility import seen_rows, wanted_rows
+from memoranda.db.resident import Owner
 from memoranda.db.schema import Tables
 from memoranda.db.statements import Leg, Selection, named
 from memoranda.filters import Filters
@@ -73,28 +75,57 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
     """Return the question with the statistics of the rows it is asked of, and the candidates in no particular order."""
     corpus, scope, filters = tables.corpora[question.kind], question.scope, question.filters
     shared = projects.projects_of(conn, tables, scope) if corpus.shared else ()
-    query = _counted(conn, tables, corpus, question, shared)
+    held = _held(conn, tables, corpus, question, shared)
+    found = _counted(conn, tables, corpus, question, shared) if held is None else held.counted()
+    query = _query(corpus, question, found)
     if not query.rows and filters.as_of is None and not filters.include_inactive:
         return query, []  # the count leaves out what does not hold now, and nothing else
-    tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, query.rows)
+    if held is None:
+        tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, query.rows)
     vectors = _vector_question(conn, tables, corpus, question, query)
     text, limit = _text_question(corpus, question, query, shared), question.ranking.candidates
-    candidates = _candidates(conn, tables, question, shared, text, vectors)
+    search = (
+        partial(_candidates, conn, tables, question, shared)
+        if held is None
+        else partial(held.search, conn, _wanted(tables, question, shared))
+    )
+    candidates = search(text, vectors)
     if vectors is not None and vectors.approximate:
         near = sum(candidate.by_meaning for candidate in candidates)
         if near < limit:
             vectors = replace(vectors, approximate=False)
-            candidates = _candidates(conn, tables, question, shared, text, vectors)
+            candidates = search(text, vectors)
     if text is None:
         return query, candidates
     if text.match == "all" and vectors is None and not any(candidate.by_words for candidate in candidates):
         text = replace(text, match="any")
-        candidates = _candidates(conn, tables, question, shared, text, vectors)
-    if text.lends(limit) and sum(candidate.by_words for candidate in candidates) < limit:
+        candidates = search(text, vectors)
+    if held is None and text.lends(limit) and sum(candidate.by_words for candidate in candidates) < limit:
         # The rows that say the rarer terms were counted without filters, or are gone by now.
         text = replace(text, lending=False)
-        candidates = _candidates(conn, tables, question, shared, text, vectors)
+        candidates = search(text, vectors)
     return query, candidates
+
+
+def _held(
+    conn: Connection, tables: Tables, corpus: Corpus, question: Question, shared: Sequence[str]
+) -> "resident.Asked | None":
+    """Return the rows asked as they are held in memory: an author's own, of now, where the database holds any."""
+    scope, filters = question.scope, question.filters
+    if shared or filters.as_of is not None or filters.include_inactive or _asks_newest(corpus, question):
+        return None
+    owner = Owner(scope.tenant, scope.persona, scope.author, corpus.kind, question.model or "")
+    rows = tables.dialect.resident(conn, tables, corpus, owner)
+    return (
+        None
+        if rows is None
+        else resident.Asked(tables, corpus, rows, question.terms, question.ranking, question.filters)
+    )
+
+
+def _asks_newest(corpus: Corpus, question: Question) -> bool:
+    """Say whether the newest rows are asked, whatever they say."""
+    return question.vector is None and question.ranking.recent > 0 and not corpus.timeless
 
 
 def any_to_ask(conn: Connection, tables: Tables, question: Question) -> bool:
@@ -112,7 +143,7 @@ def _cells(scope: Scope, shared: Sequence[str]) -> list[str]:
     return [own, *(project_cell(scope.tenant, scope.persona, project) for project in shared)]
 
 
-def _counted(conn: Connection, tables: Tables, corpus: Corpus, question: Question, shared: Sequence[str]) -> Query:
+def _counted(conn: Connection, tables: Tables, corpus: Corpus, question: Question, shared: Sequence[str]) -> Counted:
     """Count over the asker's own rows and those shared with them, never over anybody else's.
 
     One index answers that; status, space and subject, which it does not know, do not count here.
@@ -122,7 +153,10 @@ def _counted(conn: Connection, tables: Tables, corpus: Corpus, question: Questio
     if shared:  # what is shared is seen by all axes of the scope
         whose = (*whose, scope, question.visibility, tuple(shared))
     rows = seen_rows(tables, corpus, scope, question.visibility, shared) if shared else _authored(scope)
-    found = counted(conn, tables, corpus, rows, whose, _cells(scope, shared), question.terms)
+    return counted(conn, tables, corpus, rows, whose, _cells(scope, shared), question.terms)
+
+
+def _query(corpus: Corpus, question: Question, found: Counted) -> Query:
     return Query(
         text=question.text,
         terms=question.terms,
@@ -143,7 +177,7 @@ def _authored(scope: Scope) -> Selection:
 
 
 def _text_question(corpus: Corpus, question: Question, query: Query, shared: Sequence[str]) -> TextQuestion | None:
-    if not question.terms or (question.vector is None and question.ranking.recent and not corpus.timeless):
+    if not question.terms or _asks_newest(corpus, question):
         return None
     return TextQuestion(
         corpus=corpus,
@@ -188,7 +222,7 @@ def _candidates(
     with dialect.searching(conn, vectors):
         if text is not None:
             legs["words"] = dialect.text_leg(conn, tables, chosen, text, limit)
-        elif vectors is None and question.ranking.recent and not corpus.timeless:
+        elif vectors is None and _asks_newest(corpus, question):
             legs["words"] = _newest(corpus, chosen, question.ranking.recent)
         if vectors is not None:
             legs["meaning"] = dialect.vector_leg(conn, tables, chosen, vectors, limit)

@@ -1,0 +1,231 @@
+"""Keeps authors' rows in memory in step with a SQLite file, whoever writes to it.
+
+New rows and vectors are known by their numbers, which rise; rows that were changed or deleted by the table of changes,
+which triggers fill. A question reads what came since it was last asked, before it looks. What a transaction has written
+itself is in none of this until it is committed: such a transaction asks the file.
+"""
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Select,
+    String,
+    and_,
+    bindparam,
+    column,
+    func,
+    literal_column,
+    select,
+    table,
+    type_coerce,
+)
+from sqlalchemy.types import NullType
+
+from memoranda.db.dialects.sqlite_vectors import has_written
+from memoranda.db.resident import Fresh, Held, Owner, Rows
+
+if TYPE_CHECKING:
+    from memoranda.db.corpora import Corpus
+    from memoranda.db.schema import Tables
+
+BYTES_LIMIT = 1 << 30
+"""Together the rows in memory take at most this much; those asked for longest ago go first."""
+
+CHANGES = "changes"
+"""The table of what was changed or deleted."""
+
+_PAGE = 4096
+_BY_NUMBER = 1000  # so many new rows are read by their numbers, whoever's they are; of more only an author's own
+KEPT_CHANGES = 20_000
+"""So many of the newest changes are kept: who comes later than that reads everything anew."""
+
+
+class _Seen(NamedTuple):
+    """How far the tables had been written: the highest numbers."""
+
+    row: int
+    vector: int
+    change: int
+
+
+@dataclass(slots=True)
+class _Resident:
+    held: Held = field(default_factory=Held)
+    seen: _Seen | None = None
+    """None until they were read for the first time."""
+    lock: Lock = field(default_factory=Lock)
+
+
+class ResidentRows:
+    """The rows of one store that are in memory, shared by its threads."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._residents: OrderedDict[Owner, _Resident] = OrderedDict()
+        self._lock = Lock()
+
+    def forget(self) -> None:
+        """Begin empty again."""
+        with self._lock:
+            self._residents = OrderedDict()
+
+    def rows(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner) -> Rows | None:
+        """Return an author's rows as they are now; None in a transaction that has written something itself.
+
+        Args:
+            conn: A connection inside a transaction.
+            tables: The store's tables.
+            corpus: What they are.
+            owner: Whose they are.
+        """
+        if has_written(conn):
+            return None
+        with self._lock:
+            resident = self._residents.setdefault(owner, _Resident())
+            self._residents.move_to_end(owner)
+        with resident.lock:
+            self._refresh(conn, tables, corpus, owner, resident)
+            rows = resident.held.rows
+        self._make_room()
+        return rows
+
+    def _make_room(self) -> None:
+        with self._lock:
+            total = sum(resident.held.nbytes for resident in self._residents.values())
+            while total > BYTES_LIMIT and len(self._residents) > 1:
+                total -= self._residents.popitem(last=False)[1].held.nbytes
+
+    def _refresh(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner, resident: _Resident) -> None:
+        m, kind = corpus.table, corpus.kind
+        row, vector, oldest, change = conn.execute(
+            tables.statements.get(("how far", kind), lambda: _how_far(tables, corpus))
+        ).one()
+        now, seen, held = _Seen(row or 0, vector or 0, change or 0), resident.seen, resident.held
+        if seen is not None and (now == seen or now.change < seen.change):
+            return
+        if seen is not None and now.change == seen.change and now.row <= seen.row and now.vector <= seen.vector:
+            return  # others have read on, in a transaction that began later
+        if seen is None or seen.change < (oldest or 1) - 1 or 2 * held.dead > held.rows.size > _PAGE:
+            resident.held = Held()
+            self._read(conn, tables, corpus, owner, resident.held, "all", {})
+            resident.seen = now
+            return
+        span = {"seen_row": seen.row, "newest_row": now.row}
+        changed: set[int] = set()
+        if now.change > seen.change:
+            statement = tables.statements.get(("changes", kind), lambda: _changed(tables))
+            values: dict[str, Any] = {"seen_change": seen.change, "newest_change": now.change}
+            found = conn.execute(statement, values).all()
+            changed = {number for source, number in found if source == m.name}
+            gone = [number for source, number in found if source == tables.vectors.name]
+            changed |= set(held.numbers_of(gone, ()))
+        if now.vector > seen.vector:
+            statement = tables.statements.get(("new vectors", kind), lambda: _new_vectors(tables, kind))
+            values = {**_named(owner), "seen_vector": seen.vector, "newest_vector": now.vector}
+            changed |= set(held.numbers_of((), conn.scalars(statement, values).all()))
+        held.drop(sorted(changed))
+        if changed:
+            self._read(conn, tables, corpus, owner, held, "some", {"listed": json.dumps(sorted(changed))})
+        if now.row > seen.row:
+            many = now.row - seen.row > max(_BY_NUMBER, held.rows.size)
+            self._read(conn, tables, corpus, owner, held, "own since" if many else "since", span)
+        resident.seen = now
+
+    def _read(
+        self,
+        conn: Connection,
+        tables: "Tables",
+        corpus: "Corpus",
+        owner: Owner,
+        held: Held,
+        which: str,
+        values: dict[str, Any],
+    ) -> None:
+        statement = tables.statements.get(("resident", corpus.kind, which), lambda: _rows(tables, corpus, which))
+        found = conn.execute(statement, {**_named(owner), **values})
+        for page in found.partitions(_PAGE):
+            held.add(list(map(Fresh._make, page)))
+
+
+def _named(owner: Owner) -> dict[str, str]:
+    return {"tenant": owner.tenant, "persona": owner.persona, "author": owner.author, "model": owner.model}
+
+
+def _changes(tables: "Tables") -> Any:
+    return table(
+        f"{tables.dialect.prefix}{CHANGES}", column("n", Integer), column("source", String), column("number", Integer)
+    )
+
+
+def _how_far(tables: "Tables", corpus: "Corpus") -> Select[Any]:
+    """Ask for each number by itself, or SQLite reads the whole table."""
+    log = _changes(tables)
+    asked = (func.max(corpus.table.c.n), func.max(tables.vectors.c.n), func.min(log.c.n), func.max(log.c.n))
+    return select(*(select(number).scalar_subquery() for number in asked))
+
+
+def _changed(tables: "Tables") -> Select[Any]:
+    log = _changes(tables)
+    span = (log.c.n > bindparam("seen_change", type_=Integer), log.c.n <= bindparam("newest_change", type_=Integer))
+    return select(log.c.source, log.c.number).where(*span)
+
+
+def _new_vectors(tables: "Tables", kind: str) -> Select[Any]:
+    v = tables.vectors
+    span = (v.c.n > bindparam("seen_vector", type_=Integer), v.c.n <= bindparam("newest_vector", type_=Integer))
+    own = (v.c[name] == bindparam(name) for name in ("tenant", "persona", "model"))
+    return select(type_coerce(v.c.owner, String)).where(*own, v.c.kind == kind, *span)
+
+
+def _rows(tables: "Tables", corpus: "Corpus", which: str) -> Select[Any]:
+    """Return the statement for rows in the order of `Fresh`, as the driver gives them."""
+    m, v, kind = corpus.table, tables.vectors, literal_column(f"'{corpus.kind}'", String)
+    if which == "since":
+        asked = [*_own(m), *_since(m.c.n)]
+    elif which == "some":
+        asked = [*_own(m), m.c.n.in_(_listed())]
+    else:
+        # Found by the author's index and read in the order they lie in: the sign keeps SQLite on that index.
+        found = m.alias("found")
+        number: ColumnElement[int] = literal_column("+found.n", Integer)
+        theirs = [*_own(found), *(_since(number) if which == "own since" else ())]
+        asked = [m.c.n.in_(select(found.c.n).where(*theirs))]
+    owned = (v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)
+    joined = m.outerjoin(v, and_(*owned, v.c.kind == kind, v.c.model == bindparam("model")))
+    happened = [m.c[name] for name in ("event_time", "valid_from") if name in m.c]
+    columns = (
+        m.c.n,
+        m.c.id,
+        m.c[corpus.container],
+        m.c[corpus.place],
+        m.c.importance if "importance" in m.c else literal_column("0"),
+        m.c.created_at,
+        func.coalesce(*happened, m.c.created_at) if happened else m.c.created_at,
+        m.c.length,
+        m.c.category_terms,
+        m.c.content_terms,
+        v.c.n,
+        v.c.vector,
+    )
+    return select().add_columns(*(type_coerce(item, NullType()) for item in columns)).select_from(joined).where(*asked)
+
+
+def _own(m: FromClause) -> list[ColumnElement[bool]]:
+    own: list[ColumnElement[bool]] = [m.c[name] == bindparam(name) for name in ("tenant", "persona", "author")]
+    return [*own, m.c.status == "active"] if "status" in m.c else own
+
+
+def _since(number: ColumnElement[int]) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return number > bindparam("seen_row", type_=Integer), number <= bindparam("newest_row", type_=Integer)
+
+
+def _listed() -> Select[Any]:
+    return select(func.json_each(bindparam("listed", type_=String)).table_valued("value").c.value)
