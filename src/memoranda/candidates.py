@@ -3,8 +3,10 @@
 Gathering stops here and judging begins: a ranker is a pure function of these records.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any, overload
 from uuid import UUID
 
 
@@ -33,7 +35,7 @@ class Query:
     """Whether age and importance count for nothing among these rows, as in documents."""
 
 
-# Not frozen, and made by position: there are hundreds a question, and freezing doubles what one costs. No repr: it
+# Not frozen, and made by position: there may be hundreds a question, and freezing doubles what one costs. No repr: it
 # would show texts.
 @dataclass(slots=True, repr=False)
 class Candidate:
@@ -68,3 +70,48 @@ class Candidate:
     def proposed(self) -> bool:
         """Whether a leg proposed it; a row that is only here as a neighbour lends its evidence, and is ranked too."""
         return self.by_words or self.by_meaning
+
+
+class Candidates(Sequence[Candidate]):
+    """Hundreds of candidates column by column: a row is made of them only when somebody asks for it."""
+
+    def __init__(self, columns: Sequence[Sequence[Any]], content: Any = None, categories: Any = None) -> None:
+        """Take the columns in the order of a candidate's fields.
+
+        Args:
+            columns: All equally long.
+            content: The terms of `content_terms` where somebody has cut them already, as `memoranda.ranking.terms` has
+                them; the column need hold none then.
+            categories: The same of `category_terms`.
+        """
+        self.column = dict(zip(_FIELDS, columns, strict=True))
+        self.content = content
+        self.categories = categories
+        self._rows: list[Candidate | None] = [None] * len(columns[0])
+
+    @classmethod
+    def of(cls, rows: Sequence[Candidate]) -> "Candidates":
+        """Return rows as columns; what is columns already comes back as it is."""
+        if isinstance(rows, cls):
+            return rows
+        made = cls([[getattr(row, name) for row in rows] for name in _FIELDS])
+        made._rows = list(rows)
+        return made
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Candidate]: ...
+    def __getitem__(self, place: int | slice) -> Candidate | list[Candidate]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        row = self._rows[place]
+        if row is None:
+            row = self._rows[place] = Candidate(*(column[place] for column in self.column.values()))
+        return row
+
+
+_FIELDS = tuple(field.name for field in fields(Candidate))

@@ -14,7 +14,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from memoranda import filters as filtering
-from memoranda.candidates import Query
+from memoranda.candidates import Candidate, Query
 from memoranda.db.queries import candidates, knowledge, memories, past
 from memoranda.db.queries.candidates import Question
 from memoranda.db.queries.past import Rewritten
@@ -251,6 +251,7 @@ def _judged(
     limit: int,
     then: Sequence[Rewritten],
 ) -> _Judged:
+    found: Sequence[Candidate]
     query, found = candidates.gather(conn, tables, question)
     if then:
         query, found = past.as_they_were(conn, tables, question, setting, query, found, then)

@@ -9,24 +9,28 @@ that were ranked apart.
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from memoranda.candidates import Candidate, Query
+from memoranda.candidates import Candidate, Candidates, Query
 from memoranda.policies import RankingPolicy
 from memoranda.ranking.floors import FLOORS, Floor, Measured, measured_for, settle
 from memoranda.ranking.merging import merged
 from memoranda.ranking.overlap import rank_overlap
 from memoranda.ranking.rrf import rank_rrf
-from memoranda.ranking.scored import Scored
+from memoranda.ranking.scored import Ranking, Scored
 from memoranda.ranking.standard import rank_standard
 from memoranda.ranking.weighted import rank_weighted
 
-__all__ = ["FLOORS", "Floor", "Measured", "Scored", "measured_for", "merged", "rank", "settle"]
+__all__ = ["FLOORS", "READS_TEXTS", "Floor", "Measured", "Scored", "measured_for", "merged", "rank", "settle"]
 
-_RANKERS: Mapping[str, Callable[[Query, Sequence[Candidate], RankingPolicy], list[Scored]]] = MappingProxyType(
+_RANKERS: Mapping[str, Callable[[Query, Sequence[Candidate], RankingPolicy], Ranking]] = MappingProxyType(
     {"standard": rank_standard, "weighted": rank_weighted, "rrf": rank_rrf, "overlap": rank_overlap}
 )
 
 
-def rank(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> list[Scored]:
+READS_TEXTS = frozenset({"weighted", "overlap"})
+"""The rankers that look at texts themselves, beyond which terms they say."""
+
+
+def rank(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> Sequence[Scored]:
     """Order all candidates by how well they answer the query, best first.
 
     The order depends on the candidates, never on the sequence in which they come. Equal scores: the newer
@@ -34,4 +38,4 @@ def rank(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -
     """
     if not candidates:
         return []
-    return _RANKERS[policy.name](query, candidates, policy)
+    return _RANKERS[policy.name](query, Candidates.of(candidates), policy)

@@ -6,7 +6,7 @@ from math import log
 
 import numpy as np
 
-from memoranda.candidates import Candidate, Query
+from memoranda.candidates import Candidate, Candidates, Query
 from memoranda.ranking.terms import Bools, Codes, Floats, Terms, codes
 from memoranda.text import encode_term, words
 
@@ -37,7 +37,7 @@ class Evidence:
 
     def __init__(self, query: Query, candidates: Sequence[Candidate]) -> None:
         self.query = query
-        self.candidates = candidates
+        self.candidates = Candidates.of(candidates)
 
     @cached_property
     def terms(self) -> Codes:
@@ -47,14 +47,20 @@ class Evidence:
     @cached_property
     def content(self) -> Terms:
         """The terms of titles and contents."""
-        return Terms([candidate.content_terms for candidate in self.candidates])
+        known: Terms | None = self.candidates.content
+        return Terms(self.candidates.column["content_terms"]) if known is None else known
+
+    @cached_property
+    def categories(self) -> Terms:
+        """The terms of categories, of a chunk its source."""
+        known: Terms | None = self.candidates.categories
+        return Terms(self.candidates.column["category_terms"]) if known is None else known
 
     @cached_property
     def counts(self) -> Floats:
         """How often each candidate says each term of the question: terms by candidates."""
-        counts = self.content.counts(self.terms)
-        categories = [candidate.category_terms for candidate in self.candidates]
-        return counts + Terms(categories).counts(self.terms) if any(categories) else counts
+        counts, categories = self.content.counts(self.terms), self.categories
+        return counts + categories.counts(self.terms) if categories.codes.size else counts
 
     @property
     def says(self) -> Bools:
@@ -73,7 +79,7 @@ class Evidence:
     @cached_property
     def lengths(self) -> Floats:
         """How many terms each candidate has."""
-        return np.array([candidate.length for candidate in self.candidates], np.float64)
+        return np.array(self.candidates.column["length"], np.float64)
 
     @cached_property
     def average_length(self) -> float:
@@ -86,7 +92,7 @@ class Evidence:
         """How near each candidate is; NaN where it or the question has no vector."""
         if not self.query.embedded:
             return np.full(len(self.candidates), np.nan)
-        return np.array([candidate.cosine for candidate in self.candidates], np.float64)
+        return np.array(self.candidates.column["cosine"], np.float64)
 
     @cached_property
     def coverage(self) -> Floats:

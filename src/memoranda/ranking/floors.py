@@ -11,7 +11,7 @@ from typing import Any
 
 from memoranda.candidates import Candidate
 from memoranda.policies import FloorPolicy
-from memoranda.ranking.scored import Scored
+from memoranda.ranking.scored import Ranking, Scored
 
 DEFAULT = "default"
 TEXT_ONLY = "text"
@@ -84,14 +84,14 @@ class Floor:
             for candidate in candidates
         ]
 
-    def passing(self, ranked: Sequence[Scored]) -> list[Scored]:
+    def passing(self, ranked: Sequence[Scored]) -> Sequence[Scored]:
         """Return what is near and sure enough, in the order it came in; nothing if the best of it is not sure."""
         if not self.enabled:
-            return list(ranked)
+            return ranked
         anywhere = self.dense_max is None and self.lexical_max is None
-        near = list(ranked) if anywhere else [item for item in ranked if self._is_near(item.candidate)]
+        near = ranked if anywhere else [item for item in ranked if self._is_near(item.candidate)]
         # The best hit decides whether the question is answered at all; what comes with it may be weaker.
-        if max((item.confidence for item in near), default=-inf) < self.least:
+        if _surest(near) < self.least:
             return []
         if self.each is None:
             return near
@@ -105,6 +105,12 @@ class Floor:
             return _within(candidate, dense_max)
         by_meaning = candidate.by_meaning and _within(candidate, dense_max)
         return by_meaning or _within(candidate, lexical_max)
+
+
+def _surest(ranked: Sequence[Scored]) -> float:
+    if isinstance(ranked, Ranking):
+        return ranked.surest
+    return max((item.confidence for item in ranked), default=-inf)
 
 
 def settle(policy: FloorPolicy, measured: Measured, *, unasked: bool = False) -> Floor:

@@ -7,7 +7,7 @@ import numpy as np
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
 from memoranda.ranking.evidence import Evidence
-from memoranda.ranking.scored import Account, Scored, best_first, scored
+from memoranda.ranking.scored import Account, Ranking, Scored, best_first, scored
 from memoranda.text import overlap as shared_words
 from memoranda.text import words
 
@@ -15,7 +15,7 @@ OVERLAP_BONUS = 0.2
 """So that a row with every word of the query beats one that is up to 0.2 nearer: names and numbers count."""
 
 
-def rank_overlap(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> list[Scored]:
+def rank_overlap(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> Ranking:
     """Score cosine + 0.2 · overlap; a row without a vector has the second part only."""
     said = [shared_words(query.words, words(candidate.content)) for candidate in candidates]
     legs = {

@@ -9,7 +9,7 @@ import numpy as np
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
 from memoranda.ranking.evidence import Evidence
-from memoranda.ranking.scored import Account, Scored, best_first, scored
+from memoranda.ranking.scored import Account, Ranking, best_first, scored
 from memoranda.ranking.terms import Floats
 
 RANK_CONSTANT = 60
@@ -19,7 +19,7 @@ FRESH_BONUS = 0.001
 FRESH = timedelta(days=30)
 
 
-def rank_rrf(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> list[Scored]:
+def rank_rrf(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> Ranking:
     """Score 1/(60 + rank) a leg, + 0.002 · importance/10, + 0.001 for a row stored within 30 days.
 
     What is timeless has neither bonus.

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import isnan
-from typing import Any
+from math import inf, isnan
+from typing import Any, overload
 
 import numpy as np
 
@@ -55,10 +55,38 @@ class Scored:
         return (*self.account.evidence.reasons(self.place), *notes)
 
 
-def scored(scores: Floats, confidences: Floats, account: Account, order: Sequence[int]) -> list[Scored]:
+class Ranking(Sequence[Scored]):
+    """Candidates in an order, each made only when somebody asks for it: a few of hundreds are shown."""
+
+    def __init__(self, account: Account, scores: Floats, confidences: Floats, order: Sequence[int]) -> None:
+        self._account = account
+        self._scores = scores
+        self._confidences = confidences
+        self._order = order
+
+    @property
+    def surest(self) -> float:
+        """The highest confidence."""
+        return float(self._confidences.max(initial=-inf))
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, place: int) -> Scored: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Scored]: ...
+    def __getitem__(self, place: int | slice) -> Scored | list[Scored]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        i, account = self._order[place], self._account
+        candidate = account.evidence.candidates[i]
+        return Scored(candidate, float(self._scores[i]), float(self._confidences[i]), account, i)
+
+
+def scored(scores: Floats, confidences: Floats, account: Account, order: Sequence[int]) -> Ranking:
     """Return the candidates of an account in an order."""
-    candidates, score, confidence = account.evidence.candidates, scores.tolist(), confidences.tolist()
-    return [Scored(candidates[i], score[i], confidence[i], account, i) for i in order]
+    return Ranking(account, scores, confidences, order)
 
 
 def by_age(candidate: Candidate) -> Any:

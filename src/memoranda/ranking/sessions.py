@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from memoranda.candidates import Candidate
+from memoranda.candidates import Candidate, Candidates
 from memoranda.ranking.scored import by_age
 from memoranda.ranking.terms import Floats, Places
 
@@ -13,47 +13,50 @@ Near: TypeAlias = Mapping[int, Places]
 """By distance, -2 to 2: the place among the candidates of what stands so far from each, or one past the last."""
 
 
-def sessions(candidates: Sequence[Candidate]) -> list[list[int]]:
-    """Return for each session the places of its candidates."""
-    members: dict[str, list[int]] = {}
-    for i, candidate in enumerate(candidates):
-        if candidate.session:
-            members.setdefault(candidate.session, []).append(i)
-    return list(members.values())
+_NONE = -1
+_SPAN = 1 << 33  # numbers a session: places lie between -2^31 and 2^31, and their neighbours hardly beyond
 
 
-def neighbours(candidates: Sequence[Candidate], together: Sequence[Sequence[int]], reach: int) -> Near:
+def sessions(candidates: Sequence[Candidate]) -> Places:
+    """Return the number of each candidate's session, -1 where it belongs to none."""
+    numbers = {"": _NONE}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in Candidates.of(candidates).column["session"]])
+
+
+def neighbours(candidates: Sequence[Candidate], together: Places, reach: int) -> Near:
     """Return what stands near each candidate; of several rows in one seat the newest is seen.
 
     Args:
         candidates: The rows.
-        together: Their sessions.
+        together: The numbers of their sessions.
         reach: How far is near.
     """
-    nobody = len(candidates)
-    near = {distance: [nobody] * nobody for step in range(1, reach + 1) for distance in (-step, step)}
-    for places in together:
-        seated = [(position, i) for i in places if (position := candidates[i].position) is not None]
-        seats = dict(seated)
-        if len(seats) < len(seated):
-            seats = dict(sorted(seated, key=lambda seat: by_age(candidates[seat[1]])))
-        for step in range(1, reach + 1):
-            before, after = near[-step], near[step]
-            for position, i in seats.items():
-                if (other := seats.get(position + step)) is not None:
-                    after[i], before[other] = other, i
-        if len(seats) < len(seated):
-            for seen in near.values():
-                for position, i in seated:
-                    seen[i] = seen[seats[position]]
-    return {distance: np.array(places, np.intp) for distance, places in near.items()}
+    nobody, positions = len(candidates), Candidates.of(candidates).column["position"]
+    seated = (together != _NONE) & np.array([position is not None for position in positions], np.bool_)
+    seat = together * _SPAN + np.array([position or 0 for position in positions], np.int64)
+    at = np.flatnonzero(seated)
+    at = at[np.argsort(seat[at], kind="stable")]
+    begins = np.flatnonzero(np.diff(seat[at], prepend=-_SPAN))
+    seats, owners = seat[at[begins]], at[begins]
+    for place, group in enumerate(np.split(at, begins[1:])) if len(begins) < len(at) else ():
+        if len(group) > 1:
+            owners[place] = max(group.tolist(), key=lambda i: by_age(candidates[i]))
+    near = {}
+    for distance in (d for step in range(1, reach + 1) for d in (-step, step)):
+        found = np.searchsorted(seats, seat + distance)
+        there = seated & (np.append(seats, -_SPAN)[found] == seat + distance)
+        near[distance] = np.where(there, np.append(owners, nobody)[found], nobody)
+    return near
 
 
-def mean_of_best(together: Sequence[list[int]], scores: Floats, most: int) -> Floats:
+def mean_of_best(together: Places, scores: Floats, most: int) -> Floats:
     """Return for each candidate the mean of the best scores of its session; its own where it belongs to none."""
-    means, own = scores.copy(), scores.tolist()
-    for places in together:
-        if len(places) > 1:
-            best = sorted([own[i] for i in places], reverse=True)[:most]
-            means[places] = sum(best) / len(best)
+    means, members = scores.copy(), np.flatnonzero(together != _NONE)
+    members = members[np.lexsort((-scores[members], together[members]))]
+    begins = np.flatnonzero(np.diff(together[members], prepend=_NONE))
+    sizes = np.diff(begins, append=len(members))
+    session = np.repeat(np.arange(len(begins)), sizes)
+    best = np.arange(len(members)) - begins[session] < most
+    sums = np.bincount(session[best], scores[members[best]], len(begins))
+    means[members] = (sums / np.minimum(sizes, most))[session]
     return means

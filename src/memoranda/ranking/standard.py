@@ -13,7 +13,7 @@ import numpy as np
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
 from memoranda.ranking.evidence import Evidence, bm25
-from memoranda.ranking.scored import Account, Scored, best_first, scored
+from memoranda.ranking.scored import Account, Ranking, best_first, scored
 from memoranda.ranking.sessions import Near, mean_of_best, neighbours, sessions
 from memoranda.ranking.terms import Floats
 from memoranda.ranking.updates import lift_updates
@@ -34,7 +34,7 @@ IMPORTANCE = 0.02
 """So little that importance decides between near equals only."""
 
 
-def rank_standard(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> list[Scored]:
+def rank_standard(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> Ranking:
     """Score what a row says, what it means, its neighbours and its session, each part relative to the best candidate.
 
     Nothing depends on how an embedder spreads its cosines, and a row without a vector is judged by its words. Scores
@@ -56,7 +56,7 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     meant = np.where(unknown, 0.0, (1 - words) * vector) / (1 + SESSION)
     legs = {"text": said, "vector": meant, "session": SESSION * mean_of_best(together, said + meant, SESSION_BEST)}
     if not query.timeless:
-        legs["importance"] = IMPORTANCE * np.array([candidate.importance for candidate in candidates]) / 10
+        legs["importance"] = IMPORTANCE * np.array(evidence.candidates.column["importance"]) / 10
     lent = around - evidence.bm25 > 1e-12  # more than rounding
     account = Account(evidence=evidence, legs=legs, notes={"stands beside a match": lent})
 

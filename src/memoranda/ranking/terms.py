@@ -34,6 +34,25 @@ class Terms:
         ends = np.cumsum([0, *map(len, texts)])
         self.bounds: Places = np.searchsorted(begins, ends)
 
+    @classmethod
+    def known(cls, codes: Codes, bounds: Places) -> "Terms":
+        """Return the terms of texts whose numbers are known; see the attributes."""
+        made = cls.__new__(cls)
+        made.codes, made.bounds = codes, bounds
+        return made
+
+    def of(self, texts: Sequence[int] | Places) -> "Terms":
+        """Return the terms of some of the texts, in their order."""
+        places, sizes = self._places(texts)
+        return Terms.known(self.codes[places], np.concatenate(([0], np.cumsum(sizes))))
+
+    def _places(self, texts: Sequence[int] | Places) -> tuple[Places, Places]:
+        """Return where in `codes` the terms of texts stand, and how many each of them has."""
+        begins, ends = self.bounds[:-1][texts], self.bounds[1:][texts]
+        sizes = ends - begins
+        shifts = begins - np.cumsum(sizes) + sizes
+        return np.arange(sizes.sum()) + np.repeat(shifts, sizes), sizes
+
     def counts(self, wanted: Codes) -> Floats:
         """Return how often each text says each of the wanted terms: terms by texts."""
         size = len(self.bounds) - 1
@@ -45,9 +64,8 @@ class Terms:
 
     def said(self, texts: Sequence[int]) -> tuple[Codes, Bools]:
         """Return the distinct terms of some of the texts, and which of these says which: texts by terms."""
-        begins, sizes = self.bounds[texts], np.diff(self.bounds)[texts]
+        places, sizes = self._places(texts)
         text = np.repeat(np.arange(len(texts)), sizes)
-        places = np.arange(len(text)) + (begins - np.cumsum(sizes) + sizes)[text]
         distinct, number = np.unique(self.codes[places], return_inverse=True)
         said = np.zeros((len(texts), len(distinct)), np.bool_)
         said[text, number] = True

@@ -63,8 +63,8 @@ def lift_updates(account: Account, scores: Floats, ranked: list[int]) -> tuple[F
 
 def _updates(evidence: Evidence, ranked: Sequence[int], scores: Floats) -> list[tuple[int, int]]:
     """Return which of the best candidates is updated by which: the older, the newer."""
-    rows, score = [evidence.candidates[i] for i in ranked[:FOLLOWERS]], scores[ranked[:FOLLOWERS]]
-    dates = [row.happened_at for row in rows]
+    column, best, score = evidence.candidates.column, ranked[:FOLLOWERS], scores[ranked[:FOLLOWERS]]
+    dates = [column["happened_at"][i] for i in best]
     newer = np.array([[date > leader for date in dates] for leader in dates[:LEADERS]])
     possible = newer & (score >= LEAST_SCORE * score[:LEADERS, None])
     if not possible.any():
@@ -74,9 +74,9 @@ def _updates(evidence: Evidence, ranked: Sequence[int], scores: Floats) -> list[
     asked = (terms[:, None] == evidence.terms).any(axis=1)
     likeness, answers = _likeness(said[:FOLLOWERS], worth), _answers(said[:FOLLOWERS], worth, asked)
     same = (likeness >= LEAST_ALIKE) & (likeness + QUESTION_SHARE * answers >= SAME)
-    turn = np.array([bool(row.session) for row in rows])
+    turn = np.array([bool(column["session"][i]) for i in best])
     same = np.where(turn | turn[:LEADERS, None], likeness >= SAME_TURN, same)
-    long = np.array([row.length > LONGEST_STATEMENT for row in rows])
+    long = evidence.lengths[best] > LONGEST_STATEMENT
     same = np.where(long | long[:LEADERS, None], likeness >= SAME_PASSAGE, same)
     return [(ranked[older], ranked[newer]) for older, newer in np.argwhere(possible & same).tolist()]
 

@@ -15,7 +15,7 @@ import numpy as np
 from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
 from memoranda.ranking.evidence import Evidence
-from memoranda.ranking.scored import Account, Scored, best_first, scored
+from memoranda.ranking.scored import Account, Ranking, Scored, best_first, scored
 from memoranda.text import positions
 
 WEIGHT_A, WEIGHT_B = 1.0, 0.4
@@ -46,7 +46,7 @@ Places: TypeAlias = Mapping[str, Sequence[tuple[int, float]]]
 """For each term of the query that a row has: where it stands, and the weight of that place."""
 
 
-def rank_weighted(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> list[Scored]:
+def rank_weighted(query: Query, candidates: Sequence[Candidate], policy: RankingPolicy) -> Ranking:
     """Score (0.3 · text + 0.5 · cosine + 0.2 · importance/10) / (1 + days since it was stored).
 
     What is timeless scores 0.4 · text + 0.6 · cosine. Without a cosine (the query or the row has no vector) text counts

@@ -126,11 +126,11 @@ class ResidentRows:
             found = conn.execute(statement, values).all()
             changed = {number for source, number in found if source == m.name}
             gone = [number for source, number in found if source == tables.vectors.name]
-            changed |= set(held.numbers_of(gone, ()))
+            changed |= held.numbers_of(gone, ())
         if now.vector > seen.vector:
             statement = tables.statements.get(("new vectors", kind), lambda: _new_vectors(tables, kind))
             values = {**_named(owner), "seen_vector": seen.vector, "newest_vector": now.vector}
-            changed |= set(held.numbers_of((), conn.scalars(statement, values).all()))
+            changed |= held.numbers_of((), conn.scalars(statement, values).all())
         held.drop(sorted(changed))
         if changed:
             self._read(conn, tables, corpus, owner, held, "some", {"listed": json.dumps(sorted(changed))})

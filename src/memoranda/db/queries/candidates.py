@@ -33,7 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
-from memoranda.candidates import Candidate, Query
+from memoranda.candidates import Candidates, Query
 from memoranda.db.corpora import Corpus, Kind
 from memoranda.db.dialects.base import Dialect, TextQuestion, VectorQuestion
 from memoranda.db.queries import projects, resident
@@ -71,7 +71,7 @@ class Question:
     now: datetime
 
 
-def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query, list[Candidate]]:
+def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query, Candidates]:
     """Return the question with the statistics of the rows it is asked of, and the candidates in no particular order."""
     corpus, scope, filters = tables.corpora[question.kind], question.scope, question.filters
     shared = projects.projects_of(conn, tables, scope) if corpus.shared else ()
@@ -79,7 +79,7 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
     found = _counted(conn, tables, corpus, question, shared) if held is None else held.counted()
     query = _query(corpus, question, found)
     if not query.rows and filters.as_of is None and not filters.include_inactive:
-        return query, []  # the count leaves out what does not hold now, and nothing else
+        return query, Candidates.of(())  # the count leaves out what does not hold now, and nothing else
     if held is None:
         tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, query.rows)
     vectors = _vector_question(conn, tables, corpus, question, query)
@@ -90,17 +90,15 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
         else partial(held.search, conn, _wanted(tables, question, shared))
     )
     candidates = search(text, vectors)
-    if vectors is not None and vectors.approximate:
-        near = sum(candidate.by_meaning for candidate in candidates)
-        if near < limit:
-            vectors = replace(vectors, approximate=False)
-            candidates = search(text, vectors)
+    if vectors is not None and vectors.approximate and sum(candidates.column["by_meaning"]) < limit:
+        vectors = replace(vectors, approximate=False)
+        candidates = search(text, vectors)
     if text is None:
         return query, candidates
-    if text.match == "all" and vectors is None and not any(candidate.by_words for candidate in candidates):
+    if text.match == "all" and vectors is None and not any(candidates.column["by_words"]):
         text = replace(text, match="any")
         candidates = search(text, vectors)
-    if held is None and text.lends(limit) and sum(candidate.by_words for candidate in candidates) < limit:
+    if held is None and text.lends(limit) and sum(candidates.column["by_words"]) < limit:
         # The rows that say the rarer terms were counted without filters, or are gone by now.
         text = replace(text, lending=False)
         candidates = search(text, vectors)
@@ -119,7 +117,7 @@ def _held(
     return (
         None
         if rows is None
-        else resident.Asked(tables, corpus, rows, question.terms, question.ranking, question.filters)
+        else resident.Asked(tables, corpus, owner, rows, question.terms, question.ranking, question.filters)
     )
 
 
@@ -215,7 +213,7 @@ def _candidates(
     shared: Sequence[str],
     text: TextQuestion | None,
     vectors: VectorQuestion | None,
-) -> list[Candidate]:
+) -> Candidates:
     limit, dialect, corpus = question.ranking.candidates, tables.dialect, tables.corpora[question.kind]
     chosen = _wanted(tables, question, shared)
     legs: dict[str, Leg] = {}
@@ -227,8 +225,7 @@ def _candidates(
         if vectors is not None:
             legs["meaning"] = dialect.vector_leg(conn, tables, chosen, vectors, limit)
         if not legs:
-            return []
-        # Only the overlap of words needs the text itself.
+            return Candidates.of(())
         reach, said = question.ranking.neighbours, question.ranking.name == "overlap"
         forms = [(name, leg.form) for name, leg in legs.items()]
         kept = chosen.form is not None and all(form is not None for _, form in forms)
@@ -241,20 +238,20 @@ def _candidates(
             values |= leg.values
         found = conn.execute(statement, values).all()
         if not found:
-            return []
+            return Candidates.of(())
         near = [row[-1] for row in found]
         cosines = dialect.cosines(conn, tables, near, vectors) if vectors else [None] * len(found)
     return _read(dialect, found, cosines)
 
 
-def _read(dialect: Dialect, found: Sequence[Row[Any]], cosines: Sequence[float | None]) -> list[Candidate]:
+def _read(dialect: Dialect, found: Sequence[Row[Any]], cosines: Sequence[float | None]) -> Candidates:
     """Return rows of `_with_evidence` as candidates."""
     ids, *said, importances, stored, happened, containers, places, words, meaning, _ = zip(*found, strict=True)
     moments = dialect.moments(stored + happened)
     created_at, happened_at = moments[: len(found)], moments[len(found) :]
-    proposed = (map(bool, words), map(bool, meaning))
+    proposed = (list(map(bool, words)), list(map(bool, meaning)))
     columns = (*said, cosines, *proposed, importances, created_at, happened_at, containers, places)
-    return list(map(Candidate, dialect.identifiers(ids), *columns))
+    return Candidates((dialect.identifiers(ids), *columns))
 
 
 def _newest(corpus: Corpus, chosen: Selection, limit: int) -> Leg:

@@ -4,31 +4,33 @@ What is proposed and what is counted is the same as where the database does both
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, String, bindparam, func, literal_column, select
+from sqlalchemy import Connection, Select, String, TableValuedAlias, bindparam, func, literal_column, select
 
-from memoranda.candidates import Candidate
+from memoranda.candidates import Candidates
 from memoranda.db.corpora import Corpus
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.queries.counting import Counted
-from memoranda.db.resident import Rows
-from memoranda.db.resident.rows import best, products, unit
+from memoranda.db.resident import Owner, Rows
+from memoranda.db.resident.rows import NOWHERE, best, products, unit
 from memoranda.db.schema import Tables
 from memoranda.db.statements import Selection
 from memoranda.filters import Filters
 from memoranda.policies import RankingPolicy
+from memoranda.ranking import READS_TEXTS
 from memoranda.ranking.evidence import K1, B
-from memoranda.ranking.terms import Floats, Places, codes
+from memoranda.ranking.terms import Bools, Floats, Places, codes
 
 _FIRST, _GROWTH = 16, 4
 """Under a filter so many times what is wanted is looked up at first, and so many times more where that was too few."""
+
+T = TypeVar("T")
 
 Scores: TypeAlias = NDArray[np.float32] | Floats
 
@@ -39,6 +41,7 @@ class Asked:
 
     tables: Tables
     corpus: Corpus
+    owner: Owner
     rows: Rows
     terms: Sequence[str]
     policy: RankingPolicy
@@ -57,7 +60,7 @@ class Asked:
 
     def search(
         self, conn: Connection, chosen: Selection, text: TextQuestion | None, vectors: VectorQuestion | None
-    ) -> list[Candidate]:
+    ) -> Candidates:
         """Return what the legs propose of the rows that may be seen, and what stands beside it.
 
         Args:
@@ -69,22 +72,23 @@ class Asked:
         rows, limit, reach = self.rows, self.policy.candidates, self.policy.neighbours
         words = None if text is None else self._by_words(text)
         meaning = None if vectors is None else self._by_meaning(vectors)
-        looked = _Looked(conn, self.tables, self.corpus, rows, chosen, said=self.policy.name == "overlap")
+        looked = _Looked(conn, self.tables, self.corpus, rows, chosen)
         most = limit if self.filters == Filters() else _FIRST * limit
         while True:
             tops = [_best(rows, leg, most) for leg in (words, meaning)]
             # Mostly all of them may be seen: so what stands beside them is looked up with them.
-            likely = {*chain.from_iterable(top[:limit] for top in tops)}
-            looked.up({*chain(*tops), *rows.beside(likely, reach)})
-            by_words, by_meaning = kept = [[place for place in top if place in looked.seen][:limit] for top in tops]
+            likely = np.concatenate([top[:limit] for top in tops])
+            looked.up(np.concatenate((*tops, rows.beside(likely, reach))))
+            by_words, by_meaning = kept = [top[looked.seen[top]][:limit] for top in tops]
             if all(len(found) == limit or len(top) < most for found, top in zip(kept, tops, strict=True)):
                 break
             most *= _GROWTH
-        proposed = {*by_words, *by_meaning}
-        around = rows.beside(proposed, reach)
+        around = rows.beside(np.concatenate(kept), reach)
         looked.up(around)
-        places = sorted((proposed | around) & looked.seen.keys())
-        return _made(self.tables, rows, places, looked.seen, (set(by_words), set(by_meaning)), meaning and meaning[0])
+        places = np.unique(np.concatenate((*kept, around[looked.seen[around]])))
+        texts = self._texts(conn, places) if self.policy.name in READS_TEXTS else None
+        cosines = [None] * len(places) if meaning is None else meaning[0][places].tolist()
+        return self._made(places, texts, np.isin(places, by_words), np.isin(places, by_meaning), cosines)
 
     def _by_words(self, question: TextQuestion) -> tuple[Scores, Places]:
         """Return BM25 of each row as if it said every term once, and the places of those that say what they have to.
@@ -105,87 +109,110 @@ class Asked:
             return np.zeros(self.rows.size), np.empty(0, np.intp)
         return products(vectors, unit(question.vector)), np.flatnonzero(self.rows.embedded & self.rows.alive)
 
-
-def _best(rows: Rows, leg: tuple[Scores, Places] | None, most: int) -> list[int]:
-    return [] if leg is None else best(leg[0], rows.numbers, leg[1], most).tolist()
-
-
-def _made(
-    tables: Tables,
-    rows: Rows,
-    places: Sequence[int],
-    texts: dict[int, str],
-    proposed: tuple[set[int], set[int]],
-    cosines: Scores | None,
-) -> list[Candidate]:
-    if not places:
-        return []
-    columns, dialect, at = rows.columns, tables.dialect, np.array(places)
-    by_words, by_meaning = proposed
-    moments = dialect.moments([*(columns.created_at[i] for i in places), *(columns.happened_at[i] for i in places)])
-    known = rows.embedded[at].tolist()
-    near = [None] * len(places) if cosines is None else cosines[at].tolist()
-    return [
-        Candidate(
-            identifier,
-            texts[i],
-            columns.category_terms[i],
-            columns.content_terms[i],
-            length,
-            cosine if embedded else None,
-            i in by_words,
-            i in by_meaning,
-            columns.importances[i],
-            created_at,
-            happened_at,
-            columns.containers[i],
-            columns.places[i],
+    def _made(
+        self,
+        places: Places,
+        texts: "_Texts | None",
+        by_words: Bools,
+        by_meaning: Bools,
+        cosines: Sequence[float | None],
+    ) -> Candidates:
+        rows, dialect, at = self.rows, self.tables.dialect, places.tolist()
+        none = [""] * len(at)
+        known = zip(cosines, rows.embedded[places].tolist(), strict=True)
+        stands = rows.places[places].tolist()
+        columns = (
+            _Read([rows.ids[i] for i in at], dialect.identifiers),
+            *(texts or (none, none, none)),
+            rows.lengths[places].astype(np.int64).tolist(),
+            [cosine if embedded else None for cosine, embedded in known],
+            by_words.tolist(),
+            by_meaning.tolist(),
+            rows.importances[places].tolist(),
+            _Read([rows.created_at[i] for i in at], dialect.moments),
+            _Read([rows.happened_at[i] for i in at], dialect.moments),
+            [rows.names[i] for i in rows.containers[places].tolist()],
+            [None if place == NOWHERE else place for place in stands],
         )
-        for i, identifier, length, cosine, embedded, created_at, happened_at in zip(
-            places,
-            rows.identifiers(places, dialect.identifiers),
-            rows.lengths[at].astype(int).tolist(),
-            near,
-            known,
-            moments[: len(places)],
-            moments[len(places) :],
-            strict=True,
-        )
-    ]
+        return Candidates(columns, rows.content.of(places), rows.categories.of(places))
+
+    def _texts(self, conn: Connection, places: Places) -> "_Texts":
+        """Read what a ranker wants that looks at the texts themselves."""
+        m = self.corpus.table
+
+        def build() -> Select[Any]:
+            own = (m.c.tenant == bindparam("tenant"), m.c.persona == bindparam("persona"))
+            texts = select(m.c.n, m.c.content, m.c.category_terms, m.c.content_terms)
+            return texts.where(*own, m.c.n.in_(select(_listed().c.value)))
+
+        numbers = self.rows.numbers[places].tolist()
+        statement = self.tables.statements.get(("texts of resident rows", self.corpus.kind), build)
+        values = {"tenant": self.owner.tenant, "persona": self.owner.persona, "numbers": json.dumps(numbers)}
+        found = {row[0]: row[1:] for row in conn.execute(statement, values)}
+        contents, categories, terms = zip(*(found[number] for number in numbers), strict=True) if numbers else ((),) * 3
+        return contents, categories, terms
+
+
+_Texts: TypeAlias = tuple[Sequence[str], Sequence[str], Sequence[str]]
+"""Contents, and the terms of categories and contents."""
+
+
+def _best(rows: Rows, leg: tuple[Scores, Places] | None, most: int) -> Places:
+    return np.empty(0, np.intp) if leg is None else best(leg[0], rows.numbers, leg[1], most)
 
 
 class _Looked:
     """Looks rows up, each once: whether the scope may see them and the filters let them through."""
 
-    def __init__(
-        self, conn: Connection, tables: Tables, corpus: Corpus, rows: Rows, chosen: Selection, *, said: bool
-    ) -> None:
+    def __init__(self, conn: Connection, tables: Tables, corpus: Corpus, rows: Rows, chosen: Selection) -> None:
         self._conn = conn
         self._tables = tables
         self._table = corpus.table
         self._rows = rows
         self._chosen = chosen
-        self._said = said
         self._known = np.zeros(rows.size, np.bool_)
-        self.seen: dict[int, str] = {}
-        """The places of those that may be seen, with their texts if they are asked for."""
+        self.seen = np.zeros(rows.size, np.bool_)
+        """Which of those that were looked up may be seen."""
 
-    def up(self, places: Iterable[int]) -> None:
+    def up(self, places: Places) -> None:
         """Look up those that were not yet."""
-        asked = np.fromiter(places, np.intp)
-        unknown = np.unique(asked[~self._known[asked]])
+        unknown = np.unique(places[~self._known[places]])
         if not unknown.size:
             return
+        numbers = self._rows.numbers[unknown]
+        form = self._chosen.form and ("refused", self._chosen.form)
+        statement = self._tables.statements.get(form, self._refused)
+        values = {**self._chosen.values, "numbers": json.dumps(numbers.tolist())}
+        refused = self._conn.scalars(statement, values).all()
         self._known[unknown] = True
-        numbers = self._rows.numbers[unknown].tolist()
-        place_of = dict(zip(numbers, unknown.tolist(), strict=True))
-        form = self._chosen.form and ("look up", self._chosen.form, self._said)
-        statement = self._tables.statements.get(form, self._statement)
-        found = self._conn.execute(statement, {**self._chosen.values, "numbers": json.dumps(numbers)}).all()
-        self.seen.update({place_of[number]: text for number, text in found})
+        self.seen[unknown] = ~np.isin(numbers, refused) if refused else True
 
-    def _statement(self) -> Select[Any]:
-        m = self._table
-        listed = select(func.json_each(bindparam("numbers", type_=String)).table_valued("value").c.value)
-        text = m.c.content if self._said else literal_column("''")
-        return select(m.c.n, text).where(m.c.n.in_(listed), self._chosen.where(m))
+    def _refused(self) -> Select[Any]:
+        """Ask for what may not be seen, which is mostly nothing."""
+        m, listed = self._table, _listed()
+        let_through = select(literal_column("1")).where(m.c.n == listed.c.value, self._chosen.where(m)).exists()
+        return select(listed.c.value).where(~let_through.correlate(listed))
+
+
+def _listed() -> TableValuedAlias:
+    return func.json_each(bindparam("numbers", type_=String)).table_valued("value")
+
+
+class _Read(Sequence[T]):
+    """A column as the driver gives it, of which a value is read when somebody asks for it."""
+
+    def __init__(self, raw: Sequence[Any], read: Callable[[Sequence[Any]], list[T]]) -> None:
+        self._raw = raw
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        if isinstance(place, slice):
+            return self._read(self._raw[place])
+        return self._read([self._raw[place]])[0]

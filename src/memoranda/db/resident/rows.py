@@ -1,18 +1,23 @@
 """The rows of one author and kind as arrays and lists of columns. Rows are only ever added, and a changed one anew."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
-from uuid import UUID
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memoranda.db.resident.postings import Postings
+from memoranda.db.resident.postings import Numbers, Postings, Rows32
 from memoranda.ranking.terms import Bools, Codes, Floats, Places, Terms
 
+S = TypeVar("S", bound=np.generic)
+
+NOWHERE = np.iinfo(np.int64).min
+"""Where a row stands that has no place in a container."""
+
 _FIRST_CAPACITY = 256
-_ROW_BYTES = 900  # what the columns of a row take, by and large, beside its vector and its terms
+_ROW_BYTES = 500  # what a row takes, by and large, beside its vector and its terms
+_SPAN, _SHIFT = 1 << 33, 1 << 32  # of a container's seats: places lie between -2^31 and 2^31
 
 
 class Owner(NamedTuple):
@@ -46,104 +51,133 @@ class Fresh(NamedTuple):
     """Packed little-endian float32."""
 
 
-@dataclass(slots=True)
-class _Columns:
-    """What is only looked at for the rows that are proposed."""
-
-    ids: list[Any] = field(default_factory=list)
-    identifiers: list[UUID | None] = field(default_factory=list)
-    """The ids as they are read once somebody wants them, None until then."""
-    containers: list[str] = field(default_factory=list)
-    places: list[int | None] = field(default_factory=list)
-    importances: list[int] = field(default_factory=list)
-    created_at: list[Any] = field(default_factory=list)
-    happened_at: list[Any] = field(default_factory=list)
-    category_terms: list[str] = field(default_factory=list)
-    content_terms: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The rows at one moment. Whoever has them may go on reading while others are added."""
 
-    columns: _Columns
+    ids: Sequence[Any]
+    """These and the next two as the database gives them; there may be more than rows."""
+    created_at: Sequence[Any]
+    happened_at: Sequence[Any]
+    names: Sequence[str]
+    """Of the containers, by their numbers; the first one is none."""
     numbers: NDArray[np.int64]
     lengths: Floats
+    importances: NDArray[np.int16]
+    containers: NDArray[np.int32]
+    places: NDArray[np.int64]
+    """In the container, else `NOWHERE`."""
     alive: Bools
     """Which of them were not replaced or taken away since."""
     vectors: NDArray[np.float32]
     """Of length one; zeros where there is none."""
     embedded: Bools
     """Which of them have a vector."""
-    postings: Postings
-    seats: dict[tuple[str, int], tuple[int, ...]]
-    """By container and place in it: where the rows stand here."""
+    content: Terms
+    categories: Terms
+    said: Postings
+    """Which rows say a term."""
+    seats: Postings
+    """Which rows stand in a place of a container."""
 
     @property
     def size(self) -> int:
         """How many there are, dead ones included."""
         return len(self.numbers)
 
-    def saying(self, codes: Codes) -> list[NDArray[np.int32]]:
+    def saying(self, codes: Codes) -> list[Rows32]:
         """Return for each term the rows that say it, dead ones left out."""
-        found = (self.postings.find(code) for code in codes)
+        found = (self.said.find(codes[i : i + 1]) for i in range(len(codes)))
         return [places[self.alive[places]] for places in found]
 
-    def identifiers(self, places: Sequence[int], read: Callable[[Sequence[Any]], list[UUID]]) -> list[UUID]:
-        """Return the ids of some rows, reading those that nobody has read yet."""
-        ids, known = self.columns.ids, self.columns.identifiers
-        unread = [place for place in places if known[place] is None]
-        for place, made in zip(unread, read([ids[place] for place in unread]), strict=True):
-            known[place] = made
-        return [identifier for place in places if (identifier := known[place]) is not None]
+    def beside(self, places: Places, reach: int) -> Places:
+        """Return the rows that stand no farther than `reach` from some of them, in the same container; maybe twice."""
+        seated = places[(self.containers[places] != 0) & (self.places[places] != NOWHERE)]
+        own = _seats(self.containers[seated], self.places[seated])
+        steps = np.array([step for step in range(-reach, reach + 1) if step], np.int64)
+        found = self.seats.find((own.astype(np.int64)[:, None] + steps).ravel().astype(np.uint64))
+        found = found[found < self.size]
+        return found[self.alive[found]].astype(np.intp)
 
-    def beside(self, places: Iterable[int], reach: int) -> set[int]:
-        """Return the rows that stand no farther than `reach` from some of them, in the same container."""
-        containers, own = self.columns.containers, self.columns.places
-        steps = [step for step in range(-reach, reach + 1) if step]
-        found: set[int] = set()
-        for i in places:
-            container, place = containers[i], own[i]
-            if container and place is not None:
-                for step in steps:
-                    found.update(self.seats.get((container, place + step), ()))
-        return {i for i in found if i < len(self.alive) and self.alive[i]}
+
+def _seats(containers: NDArray[np.int32], places: NDArray[np.int64]) -> Numbers:
+    return (containers.astype(np.int64) * _SPAN + places + _SHIFT).astype(np.uint64)
+
+
+class _Growing(Generic[S]):
+    """An array that grows at its end; who has a view of it keeps what he sees."""
+
+    def __init__(self, dtype: type[S], width: int | None = None) -> None:
+        self.values = np.zeros((_FIRST_CAPACITY,) if width is None else (_FIRST_CAPACITY, width), dtype)
+        self.size = 0
+
+    def add(self, more: Any) -> NDArray[S]:
+        """Add values and return all of them."""
+        size = self.size + len(more)
+        if size > len(self.values):
+            grown = np.zeros((max(size, len(self.values) * 3 // 2), *self.values.shape[1:]), self.values.dtype)
+            grown[: self.size] = self.values[: self.size]
+            self.values = grown
+        self.values[self.size : size] = more
+        self.size = size
+        return self.values[:size]
+
+
+class _GrowingTerms:
+    """The terms of texts, of which more come."""
+
+    def __init__(self) -> None:
+        self._codes = _Growing(np.uint64)
+        self._bounds = _Growing(np.intp)
+        self._bounds.add([0])
+
+    @property
+    def nbytes(self) -> int:
+        return self._codes.values.nbytes + self._bounds.values.nbytes
+
+    def add(self, texts: Sequence[str]) -> tuple[Terms, Terms]:
+        """Return the terms of all texts, and of those that came now."""
+        fresh, before = Terms(texts), self._codes.size
+        return Terms.known(self._codes.add(fresh.codes), self._bounds.add(before + fresh.bounds[1:])), fresh
 
 
 class Held:
-    """The rows of one author and kind, and what was seen of their tables so far. Whoever changes it holds the lock."""
+    """The rows of one author and kind, and what was seen of their tables so far. Whoever changes it holds a lock."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.rows = self._empty()
         self.dead = 0
-        self._interned: dict[str, str] = {}
+        self._ids: list[Any] = []
+        self._created_at: list[Any] = []
+        self._happened_at: list[Any] = []
+        self._names = [""]
+        self._named = {"": 0}
+        self._numbers = _Growing(np.int64)
+        self._lengths = _Growing(np.float64)
+        self._importances = _Growing(np.int16)
+        self._containers = _Growing(np.int32)
+        self._places = _Growing(np.int64)
+        self._vectors = _Growing(np.float32, 0)  # as wide as the first one that comes
+        self._embedded = _Growing(np.bool_)
+        self._content = _GrowingTerms()
+        self._categories = _GrowingTerms()
         self._by_number: dict[int, int] = {}
         self._by_id: dict[Any, int] = {}
         self._by_vector: dict[int, int] = {}
-
-    def _empty(self) -> Rows:
-        self._numbers = np.empty(_FIRST_CAPACITY, np.int64)
-        self._lengths = np.empty(_FIRST_CAPACITY, np.float64)
-        self._vectors = np.zeros((_FIRST_CAPACITY, 0), np.float32)  # as long as the first one that comes
-        none = np.empty(0, np.bool_)
-        return Rows(_Columns(), self._numbers[:0], self._lengths[:0], none, self._vectors[:0], none, Postings(), {})
+        self.rows = self._all(np.empty(0, np.bool_), (), Postings(), Postings())
 
     @property
     def nbytes(self) -> int:
         """What it takes in memory, in bytes, by and large."""
-        return self._vectors.nbytes + self.rows.postings.nbytes + self.rows.size * _ROW_BYTES
+        terms = self._content.nbytes + self._categories.nbytes + self.rows.said.nbytes + self.rows.seats.nbytes
+        return self._vectors.values.nbytes + terms + self.rows.size * _ROW_BYTES
 
-    def numbers_of(self, vectors: Sequence[int], owners: Sequence[Any]) -> list[int]:
-        """Return the numbers of the rows that have one of these vectors, or are one of these owners."""
+    def numbers_of(self, vectors: Iterable[int], owners: Iterable[Any]) -> set[int]:
+        """Return the numbers of the rows here that have one of these vectors, or are one of these owners."""
         places = {self._by_vector.get(vector) for vector in vectors} | {self._by_id.get(owner) for owner in owners}
-        return [int(self.rows.numbers[place]) for place in places if place is not None]
+        return {int(self.rows.numbers[place]) for place in places if place is not None}
 
-    def has(self, numbers: Sequence[int]) -> bool:
-        """Say whether one of these rows is here."""
-        return any(number in self._by_number for number in numbers)
-
-    def drop(self, numbers: Sequence[int]) -> None:
+    def drop(self, numbers: Iterable[int]) -> None:
         """Take rows away, those that are here."""
         places = [place for number in numbers if (place := self._by_number.pop(number, None)) is not None]
         if not places:
@@ -151,7 +185,7 @@ class Held:
         alive = self.rows.alive.copy()  # others may be reading the old one
         alive[places] = False
         for place in places:
-            self._by_id.pop(self.rows.columns.ids[place], None)
+            self._by_id.pop(self._ids[place], None)
         self.dead += len(places)
         self.rows = replace(self.rows, alive=alive)
 
@@ -160,65 +194,61 @@ class Held:
         if not fresh:
             return
         self.drop([row.number for row in fresh])
-        first, size = self.rows.size, self.rows.size + len(fresh)
-        self._make_room(size)
-        added = slice(first, size)
-        self._numbers[added] = [row.number for row in fresh]
-        self._lengths[added] = [row.length for row in fresh]
-        has = np.array([row.vector is not None for row in fresh])
-        if has.any():
-            packed = np.frombuffer(b"".join([row.vector for row in fresh if row.vector is not None]), "<f4")
-            vectors = unit(packed.reshape(np.count_nonzero(has), -1))
-            if not self._vectors.shape[1]:
-                self._vectors = np.zeros((len(self._vectors), vectors.shape[1]), np.float32)
-            self._vectors[first + np.flatnonzero(has)] = vectors
-        columns = self.rows.columns
-        self._extend(columns, fresh, first)
-        terms = Terms([row.category_terms + row.content_terms for row in fresh])
-        places = np.repeat(np.arange(first, size, dtype=np.int32), np.diff(terms.bounds))
-        before = self.rows
-        self.rows = Rows(
-            columns,
-            self._numbers[:size],
-            self._lengths[:size],
-            np.append(before.alive, np.ones(len(fresh), np.bool_)),
-            self._vectors[:size],
-            np.append(before.embedded, has),
-            before.postings.grown(terms.codes, places),
-            before.seats,
-        )
+        alive = np.append(self.rows.alive, np.ones(len(fresh), np.bool_))
+        self.rows = self._all(alive, fresh, self.rows.said, self.rows.seats)
 
-    def _extend(self, columns: _Columns, fresh: Sequence[Fresh], first: int) -> None:
-        once, seats = self._interned, self.rows.seats
-        columns.ids += [row.id for row in fresh]
-        columns.identifiers += [None] * len(fresh)
-        columns.containers += [once.setdefault(row.container, row.container) for row in fresh]
-        columns.places += [row.place for row in fresh]
-        columns.importances += [row.importance for row in fresh]
-        columns.created_at += [row.created_at for row in fresh]
-        columns.happened_at += [
-            row.created_at if row.happened_at == row.created_at else row.happened_at for row in fresh
-        ]
-        columns.category_terms += [once.setdefault(row.category_terms, row.category_terms) for row in fresh]
-        columns.content_terms += [row.content_terms for row in fresh]
+    def _all(self, alive: Bools, fresh: Sequence[Fresh], said: Postings, seats: Postings) -> Rows:
+        """Add the columns of rows, and return everything."""
+        first = len(self._ids)
+        self._ids += [row.id for row in fresh]
+        self._created_at += [row.created_at for row in fresh]
+        self._happened_at += [row.created_at if row.happened_at == row.created_at else row.happened_at for row in fresh]
         for place, row in enumerate(fresh, first):
-            self._by_number[row.number] = place
-            self._by_id[row.id] = place
+            self._by_number[row.number] = self._by_id[row.id] = place
             if row.vector_number is not None:
                 self._by_vector[row.vector_number] = place
-            if row.container and row.place is not None:
-                seat = (columns.containers[place], row.place)
-                seats[seat] = (*seats.get(seat, ()), place)
+            if row.container not in self._named:
+                self._named[row.container] = len(self._names)
+                self._names.append(row.container)
+        containers = self._containers.add([self._named[row.container] for row in fresh])
+        places = self._places.add([NOWHERE if row.place is None else row.place for row in fresh])
+        at = np.arange(first, first + len(fresh), dtype=np.int32)
+        seated = at[(containers[first:] != 0) & (places[first:] != NOWHERE)]
+        content, said_now = self._content.add([row.content_terms for row in fresh])
+        categories, named_now = self._categories.add([row.category_terms for row in fresh])
+        both = (np.repeat(at, np.diff(said_now.bounds)), np.repeat(at, np.diff(named_now.bounds)))
+        rows = np.concatenate(both)
+        order = np.argsort(rows, kind="stable")
+        return Rows(
+            self._ids,
+            self._created_at,
+            self._happened_at,
+            self._names,
+            self._numbers.add([row.number for row in fresh]),
+            self._lengths.add([row.length for row in fresh]),
+            self._importances.add([row.importance for row in fresh]),
+            containers,
+            places,
+            alive,
+            self._unit_vectors([row.vector for row in fresh]),
+            self._embedded.add([row.vector is not None for row in fresh]),
+            content,
+            categories,
+            said.grown(np.concatenate((said_now.codes, named_now.codes))[order], rows[order]),
+            seats.grown(_seats(containers[seated], places[seated]), seated),
+        )
 
-    def _make_room(self, size: int) -> None:
-        if size <= len(self._numbers):
-            return
-        rows, capacity = self.rows.size, max(size, len(self._numbers) * 3 // 2)
-        for name in ("_numbers", "_lengths", "_vectors"):
-            old = getattr(self, name)
-            grown = np.zeros((capacity, *old.shape[1:]), old.dtype)
-            grown[:rows] = old[:rows]
-            setattr(self, name, grown)
+    def _unit_vectors(self, packed: Sequence[bytes | None]) -> NDArray[np.float32]:
+        there = [place for place, vector in enumerate(packed) if vector is not None]
+        if there and not self._vectors.values.shape[1]:
+            before = self._vectors.size
+            self._vectors = _Growing(np.float32, len(packed[there[0]] or b"") // 4)
+            self._vectors.add(np.zeros((before, self._vectors.values.shape[1]), np.float32))
+        added = np.zeros((len(packed), self._vectors.values.shape[1]), np.float32)
+        if there:
+            joined = b"".join([vector for vector in packed if vector is not None])
+            added[there] = unit(np.frombuffer(joined, "<f4").reshape(len(there), -1))
+        return self._vectors.add(added)
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
