@@ -75,18 +75,16 @@ class Candidate:
 class Candidates(Sequence[Candidate]):
     """Hundreds of candidates column by column: a row is made of them only when somebody asks for it."""
 
-    def __init__(self, columns: Sequence[Sequence[Any]], content: Any = None, categories: Any = None) -> None:
+    def __init__(self, columns: Sequence[Sequence[Any]], **known: Any) -> None:
         """Take the columns in the order of a candidate's fields.
 
         Args:
             columns: All equally long.
-            content: The terms of `content_terms` where somebody has cut them already, as `memoranda.ranking.terms` has
-                them; the column need hold none then.
-            categories: The same of `category_terms`.
+            known: What stands in place of a column where somebody has it as numbers already: of `category_terms` and
+                `content_terms` their `memoranda.ranking.terms.Terms`, of `session` an array of numbers, -1 for none.
         """
         self.column = dict(zip(_FIELDS, columns, strict=True))
-        self.content = content
-        self.categories = categories
+        self.known = known
         self._rows: list[Candidate | None] = [None] * len(columns[0])
 
     @classmethod

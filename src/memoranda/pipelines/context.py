@@ -112,8 +112,13 @@ def is_current(conn: Connection, tables: Tables, model: str | None) -> bool:
     return bool(store.settings(conn, tables).get(EMBEDDER) == model)
 
 
+def moved(conn: Connection, tables: Tables, model: str | None) -> str | None:
+    """Return what to say where the store does not go by a model any more."""
+    return None if is_current(conn, tables, model) else _MOVED
+
+
 def vectors_of(
-    context: Context, texts: Sequence[str], purpose: Purpose, *, asked: bool = False
+    context: Context, texts: Sequence[str], purpose: Purpose, *, asked: bool = False, checked: bool = True
 ) -> "Steps[tuple[VectorList | list[None], str | None]]":
     """Return a vector a text, or None a text, and why there are none or why they find less than they should.
 
@@ -122,6 +127,8 @@ def vectors_of(
         texts: What to embed.
         purpose: Why.
         asked: Whether somebody waits for the answer to a question, which must come whatever the embedder does.
+        checked: Whether to look if the store still goes by the embedder's model; else the transaction that compares the
+            vectors does, see `moved`.
     """
     if context.space.model is None:
         return [None] * len(texts), context.space.problem
@@ -133,8 +140,8 @@ def vectors_of(
     waits_for: Literal["compare", "store", "question"] = "question" if asked else "compare" if comparing else "store"
     try:
         vectors = yield from embed(texts, purpose, context.policies.timeout.seconds(len(texts), waits_for))
-        goes_on = waits_for == "store" or (yield from read(is_current, context.space.model))
-        return vectors, None if goes_on else _MOVED
+        told = waits_for == "store" or not checked
+        return vectors, None if told else (yield from read(moved, context.space.model))
     except EmbedderUnavailable as error:
         return [None] * len(texts), str(error)
     except ConfigurationError as error:

@@ -23,7 +23,7 @@ from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, embed, read, write
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, InvalidInput, MemorandaError, StoreError
 from memoranda.filters import Filters
-from memoranda.pipelines.context import Context, opened, vectors_of
+from memoranda.pipelines.context import Context, moved, opened, vectors_of
 from memoranda.policies import FloorPolicy, RankingPolicy
 from memoranda.protocols import Purpose
 from memoranda.ranking import Floor, Measured, Scored, measured_for, merged, rank, settle
@@ -113,7 +113,7 @@ def recall(
     answer = yield from read(_answered, questions, setting, bound, wanted, then)
     if context.policies.write.track_access and answer.memories and not filters.include_inactive:
         degraded = (yield from _count(setting, answer.memories)) or degraded
-    return replace(answer, degraded=degraded)
+    return replace(answer, degraded=degraded or answer.degraded)
 
 
 def without_secrets(said: str, context: Context) -> str:
@@ -138,7 +138,7 @@ def _asked(
     if given is not None and context.space.model is not None:
         vector = _checked_vector(given, context.space.embedder.dimensions)
     elif text.strip():
-        [vector], why = yield from vectors_of(context, [text], purpose, asked=True)
+        [vector], why = yield from vectors_of(context, [text], purpose, asked=True, checked=False)
     question = Question(
         text=text,
         terms=tuple(context.tokenizer.query_terms(text)),
@@ -220,10 +220,13 @@ def _answered(
     then: Sequence[Rewritten] = (),
 ) -> Recall:
     """Gather, rank, compare with the floor and fetch, all in one turn of a database thread: ranking takes its time."""
+    asked = questions[0]
+    # In the transaction that compares, for the store may have gone over to another embedder just before.
+    degraded = None if asked.vector is None else moved(conn, tables, asked.model)
     judged = [_judged(conn, tables, question, setting, floor, limit, then) for question in questions]
     answered = any(part.answers for part in judged)
     rankings = [(part.query, part.answers if answered else part.nearest) for part in judged]
-    shown = merged(rankings, questions[0].ranking)[:limit]
+    shown = merged(rankings, asked.ranking)[:limit]
     fetched: dict[UUID, Memory | KnowledgeChunk] = {}
     for question, (_, ranked) in zip(questions, rankings, strict=True):
         own = {item.candidate.id for item in ranked}
@@ -232,14 +235,14 @@ def _answered(
     # What was erased in between is gone.
     hits = tuple(_hit(item, fetched[item.candidate.id]) for item in shown if item.candidate.id in fetched)
     if answered:
-        return Recall(hits=hits)
+        return Recall(hits=hits, degraded=degraded)
     if any(part.too_far for part in judged):
         reason = _BELOW_FLOOR
     elif any(item.holds for item in then) or any(candidates.any_to_ask(conn, tables, q) for q in questions):
         reason = _NOTHING_NEAR
     else:
         reason = _NOTHING_STORED
-    return Recall(abstained=True, reason=reason, nearest=hits)
+    return Recall(abstained=True, reason=reason, nearest=hits, degraded=degraded)
 
 
 def _judged(

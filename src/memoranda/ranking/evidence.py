@@ -47,13 +47,13 @@ class Evidence:
     @cached_property
     def content(self) -> Terms:
         """The terms of titles and contents."""
-        known: Terms | None = self.candidates.content
+        known: Terms | None = self.candidates.known.get("content_terms")
         return Terms(self.candidates.column["content_terms"]) if known is None else known
 
     @cached_property
     def categories(self) -> Terms:
         """The terms of categories, of a chunk its source."""
-        known: Terms | None = self.candidates.categories
+        known: Terms | None = self.candidates.known.get("category_terms")
         return Terms(self.candidates.column["category_terms"]) if known is None else known
 
     @cached_property

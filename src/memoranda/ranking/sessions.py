@@ -19,8 +19,11 @@ _SPAN = 1 << 33  # numbers a session: places lie between -2^31 and 2^31, and the
 
 def sessions(candidates: Sequence[Candidate]) -> Places:
     """Return the number of each candidate's session, -1 where it belongs to none."""
-    numbers = {"": _NONE}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in Candidates.of(candidates).column["session"]])
+    columns, numbers = Candidates.of(candidates), {"": _NONE}
+    known: Places | None = columns.known.get("session")
+    if known is not None:
+        return known
+    return np.array([numbers.setdefault(name, len(numbers)) for name in columns.column["session"]], np.intp)
 
 
 def neighbours(candidates: Sequence[Candidate], together: Places, reach: int) -> Near:

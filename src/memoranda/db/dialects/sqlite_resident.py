@@ -89,7 +89,9 @@ class ResidentRows:
         if has_written(conn):
             return None
         with self._lock:
-            resident = self._residents.setdefault(owner, _Resident())
+            resident = self._residents.get(owner)
+            if resident is None:
+                resident = self._residents[owner] = _Resident()
             self._residents.move_to_end(owner)
         with resident.lock:
             self._refresh(conn, tables, corpus, owner, resident)

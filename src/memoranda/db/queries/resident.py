@@ -54,6 +54,8 @@ class Asked:
     def counted(self) -> Counted:
         """Count the rows, and those that say each term."""
         alive = self.rows.alive
+        if not alive.size:
+            return Counted(0, 0.0, (0,) * len(self.terms))
         rows = int(np.count_nonzero(alive))
         average = float(self.rows.lengths[alive].mean()) if rows else 0.0
         return Counted(rows, average, tuple(len(places) for places in self._saying))
@@ -120,7 +122,7 @@ class Asked:
         rows, dialect, at = self.rows, self.tables.dialect, places.tolist()
         none = [""] * len(at)
         known = zip(cosines, rows.embedded[places].tolist(), strict=True)
-        stands = rows.places[places].tolist()
+        containers, stands = rows.containers[places], rows.places[places].tolist()
         columns = (
             _Read([rows.ids[i] for i in at], dialect.identifiers),
             *(texts or (none, none, none)),
@@ -131,10 +133,15 @@ class Asked:
             rows.importances[places].tolist(),
             _Read([rows.created_at[i] for i in at], dialect.moments),
             _Read([rows.happened_at[i] for i in at], dialect.moments),
-            [rows.names[i] for i in rows.containers[places].tolist()],
+            _Read(containers.tolist(), lambda numbers: [rows.names[i] for i in numbers]),
             [None if place == NOWHERE else place for place in stands],
         )
-        return Candidates(columns, rows.content.of(places), rows.categories.of(places))
+        return Candidates(
+            columns,
+            content_terms=rows.content.of(places),
+            category_terms=rows.categories.of(places),
+            session=containers.astype(np.intp) - 1,
+        )
 
     def _texts(self, conn: Connection, places: Places) -> "_Texts":
         """Read what a ranker wants that looks at the texts themselves."""

@@ -6,6 +6,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from memoranda.ranking.terms import Places
+
 Numbers: TypeAlias = NDArray[np.uint64]
 Rows32: TypeAlias = NDArray[np.int32]
 
@@ -20,9 +22,18 @@ class _Segment:
     numbers: Numbers
     places: Rows32
 
-    def find(self, wanted: Numbers) -> list[Rows32]:
-        first, last = np.searchsorted(self.numbers, wanted), np.searchsorted(self.numbers, wanted, "right")
-        return [self.places[begin:end] for begin, end in zip(first.tolist(), last.tolist(), strict=True) if begin < end]
+    def each(self, wanted: Numbers) -> list[Rows32]:
+        spans = zip(*(bound.tolist() for bound in self._spans(wanted)), strict=True)
+        return [self.places[begin:end] for begin, end in spans]
+
+    def any(self, wanted: Numbers) -> Rows32:
+        begins, ends = self._spans(wanted)
+        sizes = ends - begins
+        found: Rows32 = self.places[np.arange(sizes.sum()) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)]
+        return found
+
+    def _spans(self, wanted: Numbers) -> tuple[Places, Places]:
+        return self.numbers.searchsorted(wanted), self.numbers.searchsorted(wanted, "right")
 
     def joined(self, numbers: Numbers, places: Rows32) -> "_Segment":
         """Return it with more pairs, whose places are higher than those it has and do not fall."""
@@ -56,7 +67,14 @@ class Postings:
             return Postings(self._base, tail)
         return Postings(self._base.joined(tail.numbers, tail.places))
 
-    def find(self, wanted: Numbers) -> Rows32:
+    def each(self, wanted: Numbers) -> list[Rows32]:
+        """Return for each number the places of the rows that have it, each once."""
+        base = self._base.each(wanted)
+        if not self._tail.numbers.size:
+            return base
+        both = zip(base, self._tail.each(wanted), strict=True)
+        return [np.concatenate(pair) if pair[1].size else pair[0] for pair in both]
+
+    def any(self, wanted: Numbers) -> Rows32:
         """Return the places of the rows that have one of these numbers; a row that has several comes as often."""
-        parts = [*self._base.find(wanted), *self._tail.find(wanted)]
-        return np.concatenate(parts) if parts else _EMPTY.places
+        return np.concatenate((self._base.any(wanted), self._tail.any(wanted)))

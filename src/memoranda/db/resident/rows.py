@@ -87,15 +87,14 @@ class Rows:
 
     def saying(self, codes: Codes) -> list[Rows32]:
         """Return for each term the rows that say it, dead ones left out."""
-        found = (self.said.find(codes[i : i + 1]) for i in range(len(codes)))
-        return [places[self.alive[places]] for places in found]
+        return [places[self.alive[places]] for places in self.said.each(codes)]
 
     def beside(self, places: Places, reach: int) -> Places:
         """Return the rows that stand no farther than `reach` from some of them, in the same container; maybe twice."""
         seated = places[(self.containers[places] != 0) & (self.places[places] != NOWHERE)]
         own = _seats(self.containers[seated], self.places[seated])
         steps = np.array([step for step in range(-reach, reach + 1) if step], np.int64)
-        found = self.seats.find((own.astype(np.int64)[:, None] + steps).ravel().astype(np.uint64))
+        found = self.seats.any((own.astype(np.int64)[:, None] + steps).ravel().astype(np.uint64))
         found = found[found < self.size]
         return found[self.alive[found]].astype(np.intp)
 
