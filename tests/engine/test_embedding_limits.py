@@ -10,10 +10,10 @@ import pytest
 from memoranda import MemoryEngine
 from memoranda.embedders.cache import CachedEmbedder
 from memoranda.embedders.hash_words import HashWords
-from memoranda.embedders.time_limits import MOST_GIVEN_UP, TimeLimit
 from memoranda.errors import ConfigurationError, EmbedderUnavailable
 from memoranda.policies import DedupePolicy, TimeoutPolicy
 from memoranda.presets import resolve
+from memoranda.time_limits import MOST_GIVEN_UP, TimeLimit
 
 TEXT = "The spare key hangs behind the door."
 SHORT = TimeoutPolicy(compare=0.05, question=0.05)
@@ -254,7 +254,7 @@ def test_what_an_embedder_raises_within_its_time_reaches_the_caller(how):
 
 
 def test_a_child_begins_without_the_threads_of_its_parent():
-    limit = TimeLimit()
+    limit = TimeLimit("embedder")
     limit._given_up = MOST_GIVEN_UP
     limit.after_fork()
     assert limit.within(20, lambda: 1) == 1

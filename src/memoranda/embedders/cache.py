@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from memoranda.embedders.time_limits import TimeLimit
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, MemorandaError
 from memoranda.forks import renew_after_fork
 from memoranda.protocols import Embedder, Purpose
 from memoranda.text import clean
+from memoranda.time_limits import TimeLimit
 
 if TYPE_CHECKING:
     from memoranda.protocols import Vectors
@@ -49,7 +49,7 @@ class CachedEmbedder:
         self._size = size
         self._seen: _Memory = OrderedDict()
         self._lock = threading.Lock()
-        self._time = TimeLimit()
+        self._time = TimeLimit("embedder")
         renew_after_fork(self)
 
     def after_fork(self) -> None:
