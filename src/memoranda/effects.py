@@ -22,6 +22,7 @@ from memoranda.embedders.space import VectorSpace
 from memoranda.errors import MemorandaError
 from memoranda.models.checked import CheckedModel
 from memoranda.protocols import Completion, PromptMessage, Purpose
+from memoranda.rerankers import CheckedReranker
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,6 +82,16 @@ class Embed:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerank:
+    """Score texts by how well they answer a question, within a time limit if there is one, in seconds."""
+
+    reranker: CheckedReranker
+    query: str = field(repr=False)
+    texts: Sequence[str] = field(repr=False)
+    limit: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Complete:
     """Ask the language model."""
 
@@ -117,7 +128,7 @@ class Leased:
     give_back: "Callable[[], Steps[object]]"
 
 
-Effect: TypeAlias = Transact | Outside | Wake | Pause | Embed | Complete | Compute | Apart | Leased
+Effect: TypeAlias = Transact | Outside | Wake | Pause | Embed | Rerank | Complete | Compute | Apart | Leased
 Steps: TypeAlias = Generator[Effect, Any, T]
 
 
@@ -160,6 +171,16 @@ def embed(
     `EmbedderUnavailable` is thrown where none come, or none within `limit` seconds.
     """
     return cast("VectorList", (yield Embed(texts, purpose, limit, embedder)))
+
+
+def rerank(
+    reranker: CheckedReranker, query: str, texts: Sequence[str], limit: float | None = None
+) -> Steps[list[float]]:
+    """Ask a reranker how well texts answer a question, and return a score a text, in order, higher is better.
+
+    `RerankerUnavailable` is thrown where none come, or none within `limit` seconds.
+    """
+    return cast(list[float], (yield Rerank(reranker, query, texts, limit)))
 
 
 def complete(
@@ -324,6 +345,9 @@ class Runner:
                 embedder = another or self._space.embedder
                 with telemetry.embedding(embedder, len(texts), purpose):
                     return embedder.embed(texts, purpose, limit)
+            case Rerank(reranker, query, texts, seconds):
+                with telemetry.reranking(reranker.name, len(texts)):
+                    return reranker.score(query, texts, seconds)
             case Complete(messages, schema, max_tokens, model):
                 return (model or self._model).complete(messages, schema=schema, max_tokens=max_tokens)
             case Compute(fn, args):
@@ -350,6 +374,9 @@ class Runner:
                 embedder = another or self._space.embedder
                 with telemetry.embedding(embedder, len(texts), purpose):
                     return await embedder.aembed(texts, purpose, limit)
+            case Rerank(reranker, query, texts, seconds):
+                with telemetry.reranking(reranker.name, len(texts)):
+                    return await reranker.ascore(query, texts, seconds)
             case Complete(messages, schema, max_tokens, model):
                 return await (model or self._model).acomplete(messages, schema=schema, max_tokens=max_tokens)
             case Compute(fn, args):

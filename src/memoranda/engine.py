@@ -24,7 +24,8 @@ from memoranda.persona import Persona
 from memoranda.pipelines import erasing
 from memoranda.policies import JobPolicy, Policies
 from memoranda.presets import resolve
-from memoranda.protocols import Embedder, LanguageModel
+from memoranda.protocols import Embedder, LanguageModel, Reranker
+from memoranda.rerankers import CheckedReranker
 from memoranda.scope import Scope
 from memoranda.text import Tokenizer
 
@@ -54,6 +55,11 @@ class MemoryEngine(Upkeep, Custody):
         model: The language model that extracts, reviews and summarises: `openai/MODEL`, `ollama/MODEL`, `command`,
             `none`, or an object with the methods of `LanguageModel`. When left out what `MEMORANDA_LLM_BACKEND` and its
             companions name, else none: everything but these three works without.
+        reranker: What puts the answers of a recall in order, `relevant` and the tools of an agent included: an object
+            with `name` and `score`, see `memoranda.protocols.Reranker`. It is shown more than is asked for, as the
+            `RerankPolicy` says, and only what the scope may see; where it fails or takes too long our own order stands,
+            and the answer says `degraded`. Abstentions, and the searches of messages, items and collections, which have
+            an order of their own to keep, do without it. When left out there is none.
         timezone: The user's own, by its IANA name: it decides the `day` of a memory, and how a moment without an offset
             is read.
         language: The language words are stemmed in.
@@ -81,6 +87,7 @@ class MemoryEngine(Upkeep, Custody):
         preset: str | Policies = "standard",
         embedder: str | Embedder | None = None,
         model: str | LanguageModel | None = None,
+        reranker: Reranker | None = None,
         timezone: str = "UTC",
         language: str = "english",
         schema: str = "memoranda",
@@ -114,6 +121,7 @@ class MemoryEngine(Upkeep, Custody):
             options=EngineOptions(synchronous=synchronous, pool_size=pool_size, timeout=timeout),
         )
         self._model = CheckedModel(resolve_model(model))
+        self._reranker = None if reranker is None else CheckedReranker(reranker)
         self._runner = Runner(self._database, self._space, self._model)
         self._leaves_jobs = background != "off"
         self._background = self._runner.background = Background(

@@ -119,7 +119,7 @@ class PermissionMissing(StoreError):
     """The database user lacks a right that is needed: the message names it."""
 
 
-# -- embedders and models
+# -- embedders, rerankers and models
 
 
 class EmbedderUnavailable(MemorandaError):
@@ -161,6 +161,10 @@ class ModelRefused(ModelUnavailable):
     def refuses_caller(self) -> bool:
         """Whether the service refuses whoever asks, whatever is asked."""
         return self.status in (401, 403, 404)
+
+
+class RerankerUnavailable(MemorandaError):
+    """The reranker gave no usable scores: what was found stands in the engine's own order."""
 
 
 class EmbedderMismatch(ConfigurationError):

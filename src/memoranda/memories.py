@@ -160,7 +160,7 @@ class Memories:
         """Return what is worth putting before a model that did not ask; core memories are left out.
 
         Every hit is over the floor for what is injected, and none looks like an order to a model. Never fails a turn: a
-        database or an embedder that is down is logged, and the answer says `degraded`.
+        database, an embedder or a reranker that is down is logged, and the answer says `degraded`.
 
         Args:
             text: What was said, such as the latest message.

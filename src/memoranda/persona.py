@@ -134,7 +134,8 @@ class Persona:
 
         Each kind is ranked and compared with the floor among its own; first in the one list stands what comes nearest
         to the best that its kind can reach. A new memory is found at once. An embedder that is down costs meaning, not
-        the answer: it comes from words and says so in `degraded`.
+        the answer: it comes from words and says so in `degraded`. Where the engine has a reranker, this puts what was
+        found in its own order, whatever the kind; a reranker that is down costs that order, and `degraded` says so too.
 
         Args:
             query: The question, in any words and script; nothing in it acts as an operator.

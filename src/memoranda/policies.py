@@ -59,6 +59,36 @@ class RankingPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RerankPolicy:
+    """What a reranker is asked, in an engine that has one; see `memoranda.protocols.Reranker`.
+
+    It is shown the best of our own order, each text with its title or headings, and without its date: of memories that
+    say nearly the same it may put the older one first.
+    """
+
+    enabled: bool = True
+    """Whether it is asked at all."""
+    times: int = 4
+    """How many texts it chooses from for each hit that is wanted."""
+    least: int = 20
+    """How many of them at least, however few hits are wanted."""
+    most: int = 200
+    """How many at most, unless more hits are wanted: what it is shown costs time, and often money."""
+    characters: int = 4_000
+    """A longer text is shown up to here."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        _require(self.times >= 1 and self.least >= 1, "times and least must be at least 1")
+        _require(self.most >= self.least, "most must not be less than least")
+        _require(self.characters >= 100, "characters must be at least 100")
+
+    def texts(self, hits: int) -> int:
+        """Return how many texts it chooses so many hits from."""
+        return max(hits, min(self.most, max(self.least, self.times * hits)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FloorPolicy:
     """From which confidence, and up to which distance, a hit is worth showing; past it the answer is an abstention.
 
@@ -167,11 +197,11 @@ class ChunkingPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeoutPolicy:
-    """How long a caller waits for an embedder, in seconds for each 128 texts (a request's worth) or fewer.
+    """How long a caller waits for an embedder or a reranker: seconds for each 128 texts (a request's worth) or fewer.
 
-    When they are over, words alone decide, and what is returned says `degraded`; `backfill` and, where somebody works
-    in the background, a job make the vectors that are missing. An embedder that says `local = True`
-    waits for nobody and is given its time.
+    When they are over, words alone decide, or our own order stands, and what is returned says `degraded`; `backfill`
+    and, where somebody works in the background, a job make the vectors that are missing. Who says `local = True` waits
+    for nobody and is given its time.
     """
 
     compare: float = 2.0
@@ -182,15 +212,18 @@ class TimeoutPolicy:
     question: float = 5.0
     """For the vector of a question: a first call has a connection to open and perhaps a model to load, and words alone
     make a poorer answer."""
+    rerank: float = 5.0
+    """For the scores of a reranker."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        _require(min(self.compare, self.store, self.question) > 0, "compare, store and question must be positive")
+        limits = (self.compare, self.store, self.question, self.rerank)
+        _require(min(limits) > 0, "compare, store, question and rerank must be positive")
 
-    def seconds(self, texts: int, purpose: Literal["compare", "store", "question"]) -> float:
+    def seconds(self, texts: int, purpose: Literal["compare", "store", "question", "rerank"]) -> float:
         """Return how long so many texts may take."""
-        limit = {"compare": self.compare, "store": self.store, "question": self.question}[purpose]
-        return limit * max(1, -(-texts // _REQUEST))
+        limits = {"compare": self.compare, "store": self.store, "question": self.question, "rerank": self.rerank}
+        return limits[purpose] * max(1, -(-texts // _REQUEST))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +342,7 @@ class Policies:
 
     visibility: VisibilityPolicy = field(default_factory=VisibilityPolicy)
     ranking: RankingPolicy = field(default_factory=RankingPolicy)
+    rerank: RerankPolicy = field(default_factory=RerankPolicy)
     floor: FloorPolicy = field(default_factory=FloorPolicy)
     dedupe: DedupePolicy = field(default_factory=DedupePolicy)
     redaction: RedactionPolicy = field(default_factory=RedactionPolicy)

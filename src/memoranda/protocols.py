@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Scores: TypeAlias = Sequence[float] | NDArray[np.floating[Any]]
     Vectors: TypeAlias = Sequence[Sequence[float]] | Sequence[NDArray[np.float32]] | NDArray[np.float32]
 
 Purpose: TypeAlias = Literal["query", "text"]
@@ -90,6 +91,27 @@ class LanguageModel(Protocol):
         max_tokens: int | None = None,
     ) -> Completion:
         """Do the same as `complete` without blocking the event loop."""
+        ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """Says how well texts answer a question: a cross-encoder, a service that reranks, a language model.
+
+    It orders what a recall has found, and drops nothing; whether that is an answer at all was decided before. `name` is
+    said where it fails, and to whoever watches. It is called from several threads at once; in an event loop `score` is
+    called in a thread, unless the reranker has an `ascore` that does the same and is awaited. One that computes in this
+    process, and waits for nobody, may say `local = True`: then no call is cut short.
+    """
+
+    name: str
+
+    def score(self, query: str, texts: Sequence[str]) -> "Scores":
+        """Return one finite number for each text, in the order of the texts: a higher one answers better.
+
+        Any scale will do, as scores are compared within one call only; texts of equal scores stay in the order they
+        came in, which is best first by the engine's own ranking.
+        """
         ...
 
 

@@ -320,11 +320,12 @@ class Hit:
 
     kind: RecallKind
     score: float
-    """What orders the hits of its kind, higher is better; comparable within one recall and kind only."""
+    """What orders the hits of its kind, higher is better; comparable within one recall and kind only. Where a reranker
+    ordered the answer, what it gave, on its own scale and for all kinds alike."""
     confidence: float
     """0..1, higher is surer; what the floor is compared with."""
     legs: Mapping[str, float] = field(default_factory=dict, hash=False)
-    """The parts of the score."""
+    """The parts of the score; where a reranker ordered the answer, those of our own, and what it gave as `reranker`."""
     reasons: tuple[str, ...] = field(default=(), repr=False)
     """Why it stands where it stands, in words."""
 

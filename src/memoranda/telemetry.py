@@ -9,7 +9,7 @@ none. A log record of `memoranda.operations`, at DEBUG, carries the same attribu
 
 | attribute | what it says |
 | --- | --- |
-| `gen_ai.operation.name` | also the span's name: `search_memory`, `create_memory`, `update_memory`, `upsert_memory`, `delete_memory`, `embeddings`, and names of ours for the rest |
+| `gen_ai.operation.name` | also the span's name: `search_memory`, `create_memory`, `update_memory`, `upsert_memory`, `delete_memory`, `embeddings`, `rerank`, and names of ours for the rest |
 | `memoranda.verb` | the verb that was called: `recall`, `write`, `supersede` ... |
 | `error.type` | the class of the error an operation ended with |
 | `gen_ai.memory.record.id` | the memory that an operation was about |
@@ -17,15 +17,16 @@ none. A log record of `memoranda.operations`, at DEBUG, carries the same attribu
 | `gen_ai.memory.record.count` | how many were found or written, erased or moved |
 | `gen_ai.memory.record.scores` | what orders them, in the order of the ids |
 | `gen_ai.memory.confidence` | 0..1, how sure the best hit is, or what came nearest in an abstention |
-| `gen_ai.memory.abstained`, `gen_ai.memory.degraded` | whether a recall abstained; whether an answer or a memory has to do without vectors |
+| `gen_ai.memory.abstained`, `gen_ai.memory.degraded` | whether a recall abstained; whether an answer or a memory has to do without vectors, or an answer without its reranker |
 | `memoranda.created.count` | how many memories were not there before |
 | `memoranda.count` | the number that any other verb returned: rows, jobs, members |
 | `memoranda.extraction.failed`, `memoranda.failed` | whether nothing, or not all, could be taken from messages; whether a compaction changed nothing though there was something to fold |
 | `memoranda.erasure.pending`, `memoranda.erasure.dry_run` | whether traces are left; whether it was only counted |
 | `memoranda.job.id`, `.kind`, `.attempt` | of a `run_job` |
-| `gen_ai.request.model`, `gen_ai.provider.name`, `gen_ai.embeddings.dimension.count` | the embedder |
+| `gen_ai.request.model`, `gen_ai.provider.name`, `gen_ai.embeddings.dimension.count` | the embedder; the first two also the reranker |
 | `gen_ai.usage.input_tokens` | how many tokens the embedder counted, where it says so; none where no call was needed |
 | `memoranda.embeddings.text.count`, `memoranda.embeddings.purpose` | how many texts were asked for, whether the embedder had to be called for them or not; `query` or `text` |
+| `memoranda.rerank.text.count` | how many texts a reranker was asked to put in order |
 """  # noqa: E501 (rows of a table)
 
 import logging
@@ -273,6 +274,19 @@ def embedding(embedder: "CachedEmbedder", texts: int, purpose: "Purpose") -> Unw
         "memoranda.embeddings.purpose": purpose,
     }
     return _watched(f"embeddings {embedder.name}", attributes, WatchedEmbedding, remote=is_remote(embedder.name))
+
+
+def reranking(name: str, texts: int) -> Unwatched:
+    """Return what watches a call of a reranker."""
+    if not _looked_at():
+        return _UNWATCHED
+    attributes: Attributes = {
+        "gen_ai.operation.name": "rerank",
+        "gen_ai.request.model": name,
+        "gen_ai.provider.name": name.partition("/")[0],
+        "memoranda.rerank.text.count": texts,
+    }
+    return _watched(f"rerank {name}", attributes)
 
 
 def job(id: UUID, kind: str, attempt: int) -> Attributes:

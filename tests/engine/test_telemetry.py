@@ -19,7 +19,7 @@ from memoranda.messages import Message
 from memoranda.nodes import Node
 from memoranda.policies import JobPolicy
 from memoranda.telemetry import count_input_tokens
-from memoranda.testing import BrokenEmbedder, DeferredEmbedder
+from memoranda.testing import BrokenEmbedder, DeferredEmbedder, ScriptedReranker
 from memoranda.testing.handles import handles
 from memoranda.testing.openai_server import OpenAIServer
 
@@ -338,6 +338,30 @@ def test_an_embedder_of_ones_own_can_tell_its_tokens_too(make_engine, spans):
     tokens = [span.attributes["gen_ai.usage.input_tokens"] for span in named(spans, "embeddings test/counting")]
     assert tokens == [5, 2]
     count_input_tokens(1)  # nobody watches
+
+
+def test_a_reranking_is_a_child_with_the_rerankers_name(make_engine, spans):
+    scores = {f"The {TEXT} is open.": 0.5, f"The {TEXT} is closed.": -2.0}
+    reranker = ScriptedReranker(scores, name="test/some-model")
+    me = make_engine(reranker=reranker).persona("main")
+    me.memories.write_many([*scores])
+    spans.clear()
+    found = me.recall(f"Is the {TEXT} open?")
+    reranker.scores = lambda query, texts: [1.0]
+    assert me.recall(f"Is the {TEXT} closed?").degraded
+    (reranking, failed), (recall, degraded) = named(spans, "rerank test/some-model"), named(spans, "search_memory")
+    assert is_child(reranking, recall) and is_child(failed, degraded)
+    told = {
+        "gen_ai.operation.name": "rerank",
+        "gen_ai.request.model": "test/some-model",
+        "gen_ai.provider.name": "test",
+        "memoranda.rerank.text.count": 2,
+    }
+    assert dict(reranking.attributes) == told
+    assert dict(failed.attributes) == {**told, "error.type": "memoranda.errors.RerankerUnavailable"}
+    assert recall.attributes["gen_ai.memory.record.scores"] == (0.5, -2.0) == tuple(hit.score for hit in found)
+    assert not recall.attributes["gen_ai.memory.degraded"] and degraded.attributes["gen_ai.memory.degraded"]
+    assert not [span for span in spans if TEXT in span.to_json().casefold()]
 
 
 def test_an_error_is_known_by_its_type_only(make_engine, spans):

@@ -7,7 +7,7 @@ import pytest
 
 from memoranda import policies as module
 from memoranda.errors import ConfigurationError
-from memoranda.policies import Policies, RankingPolicy
+from memoranda.policies import Policies, RankingPolicy, RerankPolicy
 from memoranda.presets import PRESETS, resolve
 
 POLICIES = [cls for _, cls in inspect.getmembers(module, dataclasses.is_dataclass)]
@@ -69,3 +69,15 @@ def test_a_ranking_that_cannot_work_is_refused(wrong):
     with pytest.raises(ConfigurationError):
         RankingPolicy(**wrong)
     RankingPolicy(candidates=1, neighbours=2)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"times": 0}, {"least": 0}, {"most": 19}, {"characters": 99}], ids=lambda w: next(iter(w))
+)
+def test_a_reranking_that_cannot_work_is_refused(wrong):
+    with pytest.raises(ConfigurationError):
+        RerankPolicy(**wrong)
+
+
+def test_a_reranker_chooses_from_four_times_as_many_within_bounds():
+    assert [RerankPolicy().texts(hits) for hits in (1, 5, 8, 50, 51, 1000)] == [20, 20, 32, 200, 200, 1000]

@@ -11,6 +11,7 @@ from memoranda.jobs import Background
 from memoranda.models.checked import CheckedModel
 from memoranda.pipelines.context import Context
 from memoranda.policies import Policies
+from memoranda.rerankers import CheckedReranker
 from memoranda.scope import Scope
 from memoranda.text import Tokenizer
 
@@ -24,6 +25,7 @@ class EngineParts:
     _leaves_jobs: bool
     _model: CheckedModel
     _policies: Policies
+    _reranker: CheckedReranker | None
     _runner: Runner
     _space: VectorSpace
     _tokenizer: Tokenizer
@@ -39,6 +41,7 @@ class EngineParts:
             space=self._space,
             leaves_jobs=self._leaves_jobs,
             model=self._model,
+            reranker=self._reranker,
         )
 
     def _everything(self) -> Context:

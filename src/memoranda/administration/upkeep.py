@@ -53,14 +53,15 @@ class Upkeep(EngineParts):
         return await self._database.aoutside(_build_indexes, self._space.model)
 
     def check(self) -> str | None:
-        """Ask the embedder for one vector, so that a wrong one fails the start and not a conversation.
+        """Ask the embedder for one vector, and the reranker for scores, so that a wrong one fails the start.
 
         Returns:
             The store's model as `name@dimensions`, None where it goes by words only.
 
         Raises:
             EmbedderUnavailable: the embedder does not answer.
-            ConfigurationError: it gives vectors of another length, or is not the one the store was made with.
+            RerankerUnavailable: the reranker does not, or gives no scores that can be used.
+            ConfigurationError: the embedder gives vectors of another length, or is not the one the store was made with.
             StoreError: the database cannot be used.
         """
         return self._runner.run(diagnosing.check(self._everything()))

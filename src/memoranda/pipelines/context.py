@@ -19,6 +19,7 @@ from memoranda.pipelines.means import means_of
 from memoranda.policies import Policies
 from memoranda.protocols import Clock, Purpose
 from memoranda.ranking.floors import SETTING
+from memoranda.rerankers import CheckedReranker
 from memoranda.scope import Scope
 from memoranda.text import TERMS_VERSION, Tokenizer
 
@@ -45,6 +46,8 @@ class Context:
     """Whether somebody does in the background what cannot be done at once."""
     model: CheckedModel = field(default_factory=lambda: CheckedModel(None))
     """The language model, or the absence of one; it is asked through `memoranda.effects.complete`."""
+    reranker: CheckedReranker | None = None
+    """What orders the answers of a recall, asked through `memoranda.effects.rerank`; None for our own order."""
 
     def setting(self) -> Setting:
         """Return everything a draft or a query depends on, at this moment."""

@@ -8,7 +8,7 @@ from memoranda.db import migrations
 from memoranda.db.queries import diagnosis
 from memoranda.db.queries.diagnosis import Seen
 from memoranda.db.queries.moving import EMBEDDER, WORDS
-from memoranda.effects import Steps, embed, read, write
+from memoranda.effects import Steps, embed, read, rerank, write
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, PermissionMissing, StoreBusy
 from memoranda.pipelines.context import Context, opened
 from memoranda.ranking import floors
@@ -19,6 +19,7 @@ _LARGE_LOG = 256 << 20  # bytes: a log is emptied at 16 MB, unless a reader keep
 _MUCH_FREE = 0.5  # of the file
 _SMALL = 64 << 20  # bytes: what is free in a file of this size is nobody's concern
 _ITERATIVE = (0, 8)  # of pgvector: before it an approximate scan stops at the first rows it meets
+_WORDS = ("memoranda", "things to be remembered")
 _REBUILD = "`memoranda export` and `memoranda import` into a new store build it anew"
 
 
@@ -210,10 +211,12 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def check(context: Context) -> Steps[str | None]:
-    """Embed a word, and return the store's model; None where it goes by words only."""
+    """Embed a word, have words put in order, and return the store's model; None where it goes by words only."""
     yield from opened(context)
     if context.space.problem:
         raise EmbedderUnavailable(context.space.problem)
     if context.space.model is not None:
         yield from embed(["memoranda"], "text")
+    if context.reranker is not None:
+        yield from rerank(context.reranker, "memoranda", _WORDS)
     return context.space.model

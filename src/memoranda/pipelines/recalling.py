@@ -24,6 +24,7 @@ from memoranda.effects import Steps, embed, read, write
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, InvalidInput, MemorandaError, StoreError
 from memoranda.filters import Filters
 from memoranda.pipelines.context import Context, moved, opened, vectors_of
+from memoranda.pipelines.reranking import reach, reranked
 from memoranda.policies import FloorPolicy, RankingPolicy
 from memoranda.protocols import Purpose
 from memoranda.ranking import Floor, Measured, Scored, measured_for, merged, rank, settle
@@ -38,6 +39,8 @@ _log = logging.getLogger("memoranda.recall")
 _CORE = 50  # memories always in mind, if nobody says otherwise
 LIMIT = 1000
 """The most hits a recall or a list returns."""
+
+_PER_HIT = 4  # rows that each leg proposes at least
 
 _LONGEST_QUESTION = 16_384  # characters: nobody means more, and an event loop would wait for it
 
@@ -99,7 +102,8 @@ def recall(
     if unasked:
         filters = replace(filters, core=False)  # what is always in mind is there already
     setting = context.setting()
-    ranking = proposing(context.policies.ranking, wanted)
+    reached = reach(context, wanted)
+    ranking = proposing(context.policies.ranking, max(wanted, -(-reached // _PER_HIT)))
     question, why = yield from _asked(context, setting, query, "query", ranking, filters, vector)
     degraded = _BY_WORDS_ONLY.format(why) if why and question.vector is None else why
     if not question.terms and question.vector is None:
@@ -110,10 +114,12 @@ def recall(
         then, why = yield from _then(setting, question)
         degraded = degraded or (why and _BY_WORDS_THEN.format(why))
     questions = [replace(question, kind=kind) for kind in asked]
-    answer = yield from read(_answered, questions, setting, bound, wanted, then)
+    answer = yield from read(_answered, questions, setting, bound, reached, then)
+    answer, why = yield from reranked(context, question.text, answer, wanted, unasked=unasked)
+    degraded = "; ".join(filter(None, (degraded, answer.degraded, why))) or None
     if context.policies.write.track_access and answer.memories and not filters.include_inactive:
         degraded = (yield from _count(setting, answer.memories)) or degraded
-    return replace(answer, degraded=degraded or answer.degraded)
+    return replace(answer, degraded=degraded)
 
 
 def without_secrets(said: str, context: Context) -> str:
@@ -187,7 +193,7 @@ def _then(setting: Setting, question: Question) -> Steps[tuple[Sequence[Rewritte
 
 def proposing(policy: RankingPolicy, limit: int) -> RankingPolicy:
     """Return the policy with as many candidates as a limit asks for."""
-    return policy if policy.candidates >= 4 * limit else replace(policy, candidates=4 * limit)
+    return policy if policy.candidates >= _PER_HIT * limit else replace(policy, candidates=_PER_HIT * limit)
 
 
 def _measured(context: Context, question: Question) -> Measured:

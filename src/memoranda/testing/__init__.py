@@ -14,10 +14,12 @@ from memoranda.testing.embedders import (
 )
 from memoranda.testing.models import ModelCall, ScriptedModel
 from memoranda.testing.network import NetworkClosed, NetworkGuard
+from memoranda.testing.rerankers import BrokenReranker, RerankCall, ScriptedReranker
 from memoranda.testing.twin import Twin, is_handle, unwrap
 
 __all__ = [
     "BrokenEmbedder",
+    "BrokenReranker",
     "CountingEmbedder",
     "DeferredEmbedder",
     "FixedEmbedder",
@@ -26,7 +28,9 @@ __all__ = [
     "ModelCall",
     "NetworkClosed",
     "NetworkGuard",
+    "RerankCall",
     "ScriptedModel",
+    "ScriptedReranker",
     "Twin",
     "is_handle",
     "unwrap",
