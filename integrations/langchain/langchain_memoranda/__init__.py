@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from langchain_memoranda.models import LangChainEmbedder, LangChainModel
     from langchain_memoranda.namespaces import decode_label, encode_label, persona_namespace
     from langchain_memoranda.record_manager import KnowledgeRecordManager
+    from langchain_memoranda.rerankers import LangChainReranker
     from langchain_memoranda.retrievers import KnowledgeRetriever, MemoryRetriever
     from langchain_memoranda.scopes import ScopeResolver
     from langchain_memoranda.store import MemoryStore
@@ -32,6 +33,7 @@ __all__ = [
     "KnowledgeVectorStore",
     "LangChainEmbedder",
     "LangChainModel",
+    "LangChainReranker",
     "MemoryChatHistory",
     "MemoryMiddleware",
     "MemoryRetriever",
@@ -55,6 +57,7 @@ _HOMES = {
     "KnowledgeVectorStore": "vectorstore",
     "LangChainEmbedder": "models",
     "LangChainModel": "models",
+    "LangChainReranker": "rerankers",
     "MemoryChatHistory": "chat_history",
     "MemoryMiddleware": "middleware",
     "MemoryRetriever": "retrievers",

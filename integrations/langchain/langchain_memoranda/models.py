@@ -95,7 +95,7 @@ class LangChainModel:
         max_tokens: int | None = None,
     ) -> Completion:
         """Return one answer."""
-        answer = self._model.invoke(_said(messages, schema), config=_hidden(), **_limited(max_tokens))
+        answer = self._model.invoke(_said(messages, schema), config=hidden_call(), **_limited(max_tokens))
         return _completion(answer)
 
     async def acomplete(
@@ -106,7 +106,7 @@ class LangChainModel:
         max_tokens: int | None = None,
     ) -> Completion:
         """Do the same without blocking the event loop."""
-        answer = await self._model.ainvoke(_said(messages, schema), config=_hidden(), **_limited(max_tokens))
+        answer = await self._model.ainvoke(_said(messages, schema), config=hidden_call(), **_limited(max_tokens))
         return _completion(answer)
 
 
@@ -116,7 +116,7 @@ def _said(messages: Sequence[PromptMessage], schema: Mapping[str, Any] | None) -
     return [_SPEAKERS[message["role"]](content=message["content"]) for message in asked]
 
 
-def _hidden() -> RunnableConfig:
+def hidden_call() -> RunnableConfig:
     """Return what keeps the engine's own calls out of the stream of messages that a caller sees."""
     metadata: dict[str, Any] = {"lc_source": "memoranda"}
     if agents := sys.modules.get(_AGENTS):  # where agents run it is loaded, and elsewhere it hides nothing
