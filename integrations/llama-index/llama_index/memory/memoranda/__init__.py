@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from llama_index.memory.memoranda.memory import MemorandaMemory
     from llama_index.memory.memoranda.messages import from_memoranda, to_memoranda
     from llama_index.memory.memoranda.models import LlamaIndexEmbedder, LlamaIndexModel
+    from llama_index.memory.memoranda.rerankers import LlamaIndexReranker
     from llama_index.memory.memoranda.retrievers import KnowledgeRetriever, MemoryRetriever
     from llama_index.memory.memoranda.tools import MemoryToolSpec
     from llama_index.memory.memoranda.vector_store import KnowledgeVectorStore
@@ -26,6 +27,7 @@ __all__ = [
     "KnowledgeVectorStore",
     "LlamaIndexEmbedder",
     "LlamaIndexModel",
+    "LlamaIndexReranker",
     "MemorandaChatStore",
     "MemorandaMemory",
     "MemorandaSyncChatStore",
@@ -48,6 +50,7 @@ _HOMES = {
     "KnowledgeVectorStore": "vector_store",
     "LlamaIndexEmbedder": "models",
     "LlamaIndexModel": "models",
+    "LlamaIndexReranker": "rerankers",
     "MemorandaChatStore": "chat_store",
     "MemorandaMemory": "memory",
     "MemorandaSyncChatStore": "chat_store",
