@@ -205,20 +205,21 @@ FAILURES: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("how", FAILURES)
 def test_a_reranker_that_fails_costs_its_order_and_not_the_answer(opened, how, caplog):
     reranker, said = FAILURES[how]
     found = opened(reranker).recall(ASKED, limit=2)
     assert len(found) == 2 and set(order(found)) < set(TEXTS) and not found.abstained
     assert found.degraded and said in found.degraded and reranker.name in found.degraded
-    assert str(found).startswith("(degraded: in our own order, without the reranker: ")
+    assert str(found).startswith("(degraded: ordered without the reranker: ")
     assert not [hit for hit in found if "reranker" in hit.legs]
     assert HEATED not in found.degraded and HEATED not in caplog.text
 
 
 def test_an_error_of_ours_that_a_reranker_raises_is_told_as_it_is(opened):
     found = opened(BrokenReranker(ConfigurationError("the key is missing"))).recall(ASKED)
-    assert found.degraded == "in our own order, without the reranker: the key is missing" and len(found) == 3
+    assert found.degraded == "ordered without the reranker: the key is missing" and len(found) == 3
 
 
 def test_two_that_are_down_are_both_told(opened):

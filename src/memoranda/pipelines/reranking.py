@@ -5,8 +5,6 @@ What the floor has decided stands. A reranker that fails costs its order, not th
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress
-from operator import not_
 
 from memoranda.drafts import embedded_chunk, embedded_text
 from memoranda.effects import Steps, rerank
@@ -14,7 +12,7 @@ from memoranda.errors import MemorandaError
 from memoranda.pipelines.context import Context
 from memoranda.records import Hit, KnowledgeHit, MemoryHit, Recall
 
-_WITHOUT = "in our own order, without the reranker: {}"
+_WITHOUT = "ordered without the reranker: {}"
 
 
 def reach(context: Context, wanted: int) -> int:
@@ -36,11 +34,12 @@ def reranked(
         unasked: Whether the hits will be put before a model that did not ask: what looks like an order to one is not
             shown to the reranker, which may be one, and stands last.
     """
-    cut = replace(answer, hits=answer.hits[:wanted], nearest=answer.nearest[:wanted])
     if context.reranker is None or not context.policies.rerank.enabled:
-        return cut, None
-    held = [unasked and isinstance(hit, MemoryHit) and bool(hit.memory.suspicions) for hit in answer.hits]
-    shown, last = list(compress(answer.hits, map(not_, held))), list(compress(answer.hits, held))
+        return answer, None
+    cut = replace(answer, hits=answer.hits[:wanted], nearest=answer.nearest[:wanted])
+    held = {hit.id for hit in answer.hits if unasked and isinstance(hit, MemoryHit) and hit.memory.suspicions}
+    shown = [hit for hit in answer.hits if hit.id not in held]
+    last = [hit for hit in answer.hits if hit.id in held]
     if len(shown) < 2:
         return cut, None
     texts = [_text(hit)[: context.policies.rerank.characters] for hit in shown]
