@@ -189,6 +189,39 @@ def test_a_child_of_a_fork_and_its_parent_go_on(backend):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="not applicable: this platform does not fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_that_is_made_amid_the_first_connection_goes_on(backend, monkeypatch):
+    if backend.name == "sqlite-memory":
+        pytest.skip("not applicable: a store in memory belongs to one process")
+    with MemoryEngine(backend.url) as engine:
+        engine.setup()
+    connecting, alchemy = threading.Event(), create_engine(backend.url)
+    get_to_know = alchemy.dialect.initialize
+
+    def take_long(connection):
+        connecting.set()
+        time.sleep(0.2)
+        get_to_know(connection)
+
+    monkeypatch.setattr(alchemy.dialect, "initialize", take_long)
+    with MemoryEngine(alchemy) as engine:
+        first = threading.Thread(target=engine.persona("main").memories.list)
+        first.start()
+        assert connecting.wait(20)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            code = 1
+            try:
+                code = 0 if engine.persona("main").memories.write("The child counts the gulls.").created else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        first.join()
+    alchemy.dispose()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="not applicable: this platform does not fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_child_goes_on_though_others_were_at_work_when_it_was_forked(backend):
     if backend.name == "sqlite-memory":
         pytest.skip("not applicable: a store in memory belongs to one process")

@@ -69,10 +69,7 @@ class Database:
         self._preparing = threading.Lock()
         self._hiring = threading.Lock()
         self._turn = threading.RLock()
-        # SQLite has locks of its own in this process, which a fork would copy held; a server's client has none.
-        self._gate: Callable[[], AbstractContextManager[None]] = (
-            nullcontext if self._serial == "none" else ForkGate(self._options.timeout).passed
-        )
+        self._forks = ForkGate(self._options.timeout)
         self._executor: ThreadPoolExecutor | None = None
         self._places = threading.BoundedSemaphore(self._options.pool_size * (1 + _QUEUE_PER_THREAD))
 
@@ -147,6 +144,14 @@ class Database:
             if isinstance(error, alchemy.DBAPIError) and error.connection_invalidated:
                 raise _ConnectionLost(committing, error) from None
             raise self._mapped(error) from _discreet(error)
+
+    def _gate(self) -> AbstractContextManager[None]:
+        """Keep forks away from what they would copy in an unusable state.
+
+        SQLite has locks of its own in this process, a server's client has none; but a child that is made while
+        SQLAlchemy gets to know a database, in the first connection, would believe that this was done.
+        """
+        return nullcontext() if self._ready and self._serial == "none" else self._forks.passed()
 
     @contextmanager
     def _taking_turns(self, write: bool) -> Iterator[None]:
