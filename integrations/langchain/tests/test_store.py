@@ -325,11 +325,11 @@ def test_times_of_fractions_of_a_minute(make_store, do):
 
 
 def test_reading_begins_the_time_anew_unless_told_otherwise(make_store, do):
-    store = make_store(ttl={"default_ttl": 0.0017})  # a tenth of a second
+    store = make_store(ttl={"default_ttl": 0.01})  # 0.6 seconds
     do(store, "put", HERE, "read", {})
     do(store, "put", HERE, "left", {})
     for _ in range(3):
-        time.sleep(0.05)
+        time.sleep(0.25)
         assert do(store, "get", HERE, "read") is not None
         do(store, "get", HERE, "left", refresh_ttl=False)
     store.sweep_ttl()
