@@ -18,8 +18,8 @@ seats = st.tuples(st.sampled_from(["", "walk", "talk"]), st.none() | st.integers
 def fresh(number, said=(), named=(), seat=("", None), vector=None):
     packed = None if vector is None else np.array(vector, "<f4").tobytes()
     moment = f"2026-01-{number % 28 + 1:02}"
-    place = (f"id{number}", *seat, 5, moment, moment, len(said))
-    return Fresh(number, *place, join_terms(named), join_terms(said), packed and number, packed)
+    stands = (f"id{number}", *seat, 5, moment, moment, len(said))
+    return Fresh._make((number, *stands, join_terms(named), join_terms(said), packed and number, packed))
 
 
 @st.composite
@@ -32,8 +32,8 @@ def histories(draw):
 
 @given(histories())
 def test_rows_that_come_and_go_are_those_that_are_left(steps):
-    held, left = Held(), {}
-    views = []
+    held, views = Held(), []
+    left: dict[int, Fresh] = {}
     for rows, gone in steps:
         held.add(rows)
         left |= {row.number: row for row in rows}

@@ -3,6 +3,7 @@
 import random
 import sqlite3
 import threading
+from typing import Any
 
 import pytest
 
@@ -126,7 +127,9 @@ def test_after_more_changes_than_are_kept_everything_is_read_anew(url, tmp_path)
             )
             file.execute(f"INSERT INTO memoranda_changes(source, number) {count}", (sqlite_resident.KEPT_CHANGES + 5,))
         file.close()
-        two.persona("main").memories.keep("The tram is late.", id=me.memories.write("The tram is slow.").id, about="everyone")
+        two.persona("main").memories.keep(
+            "The tram is late.", id=me.memories.write("The tram is slow.").id, about="everyone"
+        )
         assert me.recall("kettle").abstained
         assert [hit.content for hit in me.recall("tram")] == ["The tram is late."]
         with sqlite3.connect(tmp_path / "m.db") as file:
@@ -162,6 +165,7 @@ def test_many_ask_while_others_write(url):
             except BaseException as error:
                 failed.append(error)
 
+        work: list[tuple[Any, tuple[Any, ...]]]
         work = [(write, (one, "boat")), (write, (two, "hat")), (ask, (one,)), (ask, (two,)), (ask, (one,))]
         threads = [threading.Thread(target=call, args=arguments) for call, arguments in work]
         for thread in threads:
