@@ -54,8 +54,8 @@ def test_rows_that_come_and_go_are_those_that_are_left(steps):
             near = {
                 n
                 for n, x in there.items()
-                if row.container == x.container != "" and None not in (row.place, x.place) and n != row.number
-                if 0 < abs(row.place - x.place) <= 2
+                if row.container == x.container != "" and n != row.number
+                if row.place is not None and x.place is not None and 0 < abs(row.place - x.place) <= 2
             }
             assert set(rows.numbers[rows.beside(np.array([i]), 2)].tolist()) == near
 
