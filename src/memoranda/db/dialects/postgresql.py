@@ -5,61 +5,48 @@ goes over to a generic plan, which would put an approximate index in front of a 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import UUID
 
 from pgvector.sqlalchemy import Vector as VectorType
-from psycopg import Connection as Driver
-from psycopg.pq import TransactionStatus
 from sqlalchemy import (
     Column,
     ColumnElement,
     Computed,
     Connection,
     Engine,
-    Float,
-    FromClause,
     Index,
-    Integer,
     PrimaryKeyConstraint,
-    Select,
     String,
     Table,
-    and_,
     bindparam,
-    cast,
     create_engine,
     func,
-    literal,
     literal_column,
     select,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR, array, insert
-from sqlalchemy.dialects.postgresql import UUID as PG_UUID
+from sqlalchemy.dialects.postgresql import TSVECTOR, insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.schema import SchemaItem
-from sqlalchemy.types import TypeEngine, UserDefinedType
+from sqlalchemy.types import TypeEngine
 
 from memoranda.db.dialects import postgresql_json, postgresql_scrubbing
 from memoranda.db.dialects.base import (
-    EXACT_LIMIT,
     EngineOptions,
     Examination,
     Scrubbed,
-    TextQuestion,
     Upsert,
-    VectorQuestion,
 )
 from memoranda.db.dialects.postgresql_inserts import FEW, PostgresqlInserts
-from memoranda.db.dialects.postgresql_upkeep import Upkeep, vector_index_name
+from memoranda.db.dialects.postgresql_search import PostgresqlSearch
+from memoranda.db.dialects.postgresql_upkeep import Upkeep
 from memoranda.db.inserts import Prepared
-from memoranda.db.statements import MOST, Leg, Selection
+from memoranda.db.statements import MOST
 from memoranda.errors import (
     ConfigurationError,
     ExtensionMissing,
@@ -75,7 +62,6 @@ if TYPE_CHECKING:
 
     from memoranda.conditions import Condition
     from memoranda.db.corpora import Corpus
-    from memoranda.db.resident import Owner, Rows
     from memoranda.db.schema import Tables
     from memoranda.protocols import Progress
 
@@ -86,10 +72,6 @@ SEARCH = (
 )
 """Category weighs A, content B; the cells come last, so that they move no position, and weigh D."""
 
-_EF_SEARCH = 200  # as many as the legs propose; pgvector's default of 40 would cut them short
-_LEAST_SHARE = (
-    0.02  # of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then
-)
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 
 _REFUSALS = {  # a connection that fails has no SQLSTATE, only libpq's words
@@ -110,29 +92,7 @@ _BUSY = {
 _LOCK = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("key", type_=String), literal_column("0"))))
 
 
-class _TsQuery(UserDefinedType[str]):
-    cache_ok = True
-
-    def get_col_spec(self, **_: object) -> str:
-        return "tsquery"
-
-
-def _tsquery(name: str) -> ColumnElement[Any]:
-    return cast(bindparam(name, type_=String), _TsQuery)
-
-
-def _distance(vectors: Table, size: int, *, indexed: bool) -> ColumnElement[float]:
-    asked = cast(bindparam("asked", type_=VectorType(size)), VectorType(size))
-    column: ColumnElement[Any] = cast(vectors.c.vector, VectorType(size)) if indexed else vectors.c.vector
-    return column.op("<=>", return_type=Float())(asked)
-
-
-def _is_any(column: ColumnElement[Any], array: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Return `column = ANY (array)`; negated, SQLAlchemy 2.0 makes `!=` of an equality, which is no negation here."""
-    return column.bool_op("=")(func.any(array))
-
-
-class PostgresqlDialect:
+class PostgresqlDialect(PostgresqlSearch):
     """See `Dialect`."""
 
     name = "postgresql"
@@ -320,154 +280,6 @@ class PostgresqlDialect:
         """Take an advisory lock until the transaction ends."""
         conn.execute(_LOCK, {"key": key})
 
-    def approximate(self, conn: Connection, corpus: "Corpus", model: str, rows: int) -> bool:
-        """Walk the index where there is one, the scope is large, and it is no needle in the table's haystack."""
-        if rows <= EXACT_LIMIT:
-            return False
-        found = conn.execute(
-            text(
-                "SELECT c.reltuples FROM pg_index i "
-                "JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class n ON n.oid = i.indexrelid "
-                "WHERE n.relname = :name AND n.relnamespace = CAST(:schema AS regnamespace) AND i.indisvalid"
-            ),
-            {"name": vector_index_name(corpus.kind, model), "schema": f'"{self.schema}"'},
-        ).scalar()
-        return found is not None and rows >= found * _LEAST_SHARE
-
-    @contextmanager
-    def searching(self, conn: Connection, question: VectorQuestion | None) -> Iterator[None]:
-        """Keep plans custom on a caller's connections, and let an approximate scan go on until enough rows fit."""
-        commands = ["SET LOCAL plan_cache_mode = force_custom_plan"] if self._foreign else []
-        if question is not None and question.approximate:
-            commands.append(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
-            if self.vector_version(conn) >= (0, 8):
-                commands.append("SET LOCAL hnsw.iterative_scan = relaxed_order")
-        if not commands:
-            yield
-            return
-        driver = conn.connection.driver_connection
-        assert isinstance(driver, Driver)
-        if driver.info.transaction_status != TransactionStatus.IDLE:
-            # Inside a write, which has to end as a whole, and the settings with it.
-            conn.exec_driver_sql("; ".join(commands))
-            yield
-            return
-        conn.exec_driver_sql("; ".join(["BEGIN", *commands]))
-        try:
-            yield
-        except BaseException:
-            if not conn.invalidated:
-                conn.exec_driver_sql("ROLLBACK")
-            raise
-        conn.exec_driver_sql("COMMIT")
-
-    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: "Owner") -> "Rows | None":
-        """Hold none: the server does."""
-        return None
-
-    def text_leg(
-        self, conn: Connection, tables: "Tables", wanted: Selection, question: TextQuestion, limit: int
-    ) -> Leg:
-        """Search the generated tsvector, starting from the cells; `ts_rank` is gated by the match."""
-        m = question.corpus.table
-
-        def build() -> Select[Any]:
-            score = func.ts_rank(m.c.search, _tsquery("said"))
-            return (
-                select(m.c.id, score.label("score"), *question.corpus.standing)
-                .where(wanted.where(m), m.c.search.bool_op("@@")(_tsquery("matched")))
-                .order_by(score.desc(), m.c.id.desc())
-                .limit(bindparam("words_limit", type_=Integer))
-            )
-
-        proposing, _ = question.proposing(limit)
-        joined = {"any": " | ", "all": " & "}[question.match].join(question.terms[k] for k in proposing)
-        matched = f"({' | '.join(question.cells)}) & ({joined})"
-        values = {"said": " | ".join(question.terms), "matched": matched, "words_limit": limit}
-        return Leg(build, wanted.form and ("words", wanted.form), {**wanted.values, **values})
-
-    def vector_leg(
-        self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int
-    ) -> Leg:
-        """Compare one by one in a small scope; walk the index in a large one that has it."""
-        m, v, size = question.corpus.table, tables.vectors, len(question.vector)
-
-        def build() -> Select[Any]:
-            distance = _distance(v, size, indexed=question.approximate)
-            kind: ColumnElement[str] = literal_column(f"'{question.corpus.kind}'")
-            most = bindparam("meaning_limit", type_=Integer)
-            compared = (
-                select(m.c.id, distance.label("distance"), *question.corpus.standing)
-                .select_from(m.join(v, and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)))
-                .where(wanted.where(m), v.c.kind == kind, v.c.model == bindparam("model"))
-            )
-            # The offset keeps the planner from an approximate index where an exact answer is cheap, and the vectors out
-            # of the sort, where each would be unpacked a second time.
-            ordered = compared.order_by(distance).limit(most) if question.approximate else compared.offset(0)
-            near = ordered.subquery()
-            columns = (near.c.id, (1 - near.c.distance).label("score"), near.c.container, near.c.place)
-            return select(*columns).order_by(near.c.distance).limit(most)
-
-        form = wanted.form and ("meaning", wanted.form, size, question.approximate)
-        return Leg(build, form, {**wanted.values, **question.values, "meaning_limit": limit})
-
-    def with_cosines(
-        self, rows: FromClause, tables: "Tables", question: VectorQuestion
-    ) -> tuple[FromClause, ColumnElement[Any]]:
-        """Compute the cosine in the statement."""
-        m, v = question.corpus.table, tables.vectors
-        own = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)
-        kind = v.c.kind == literal_column(f"'{question.corpus.kind}'")
-        joined = rows.outerjoin(v, and_(own, kind, v.c.model == bindparam("model")))
-        return joined, 1 - _distance(v, len(question.vector), indexed=False)
-
-    def cosines(
-        self, conn: Connection, tables: "Tables", evidence: Sequence[Any], question: VectorQuestion
-    ) -> list[float | None]:
-        """Pass on what the statement computed; a zero vector has no direction and is like nothing."""
-        return [None if c is None else float(c) if c == c else 0.0 for c in evidence]
-
-    def frequencies(self, corpus: "Corpus", terms: int, most: int | None = None) -> Select[Any]:
-        """Count by the index, one look a term."""
-        m = corpus.table
-        if most is None:
-            # One pass over the rows that hold any: an index has to find most of them again for each term.
-            times = (func.count().filter(m.c.search.bool_op("@@")(_tsquery(f"counted_{i}"))) for i in range(terms))
-            any_of = m.c.search.bool_op("@@")(_tsquery("counted"))
-            return select(array(list(times)).label("frequencies")).select_from(m).where(any_of)
-        found = (
-            select(literal_column("1")).select_from(m).where(m.c.search.bool_op("@@")(query)).limit(most).subquery()
-            for query in (_tsquery("cells").op("&&")(_tsquery(f"counted_{i}")) for i in range(terms))
-        )
-        seen = (select(func.count()).select_from(rows).scalar_subquery() for rows in found)
-        return select(array(list(seen)).label("frequencies"))
-
-    def counting(self, cells: Sequence[str], terms: Sequence[str]) -> Mapping[str, Any]:
-        """Return the terms as queries."""
-        joined = f"({' | '.join(cells)})"
-        each = {f"counted_{i}": term for i, term in enumerate(terms)}
-        return {"cells": joined, "counted": f"{joined} & ({' | '.join(terms)})", **each} if terms else {}
-
-    def moments(self, raw: Sequence[Any]) -> list[datetime]:
-        """Pass them on: they are aware."""
-        return list(raw)
-
-    def identifiers(self, raw: Sequence[Any]) -> list[UUID]:
-        """Pass them on."""
-        return list(raw)
-
-    def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID], name: str | None = None) -> ColumnElement[bool]:
-        """Send one array."""
-        return _is_any(column, cast(bindparam(name, self.id_list(ids), ARRAY(PG_UUID)), ARRAY(PG_UUID)))
-
-    def id_list(self, ids: Sequence[UUID]) -> Any:
-        """Return a list."""
-        return list(ids)
-
-    def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
-        """Send one array."""
-        return _is_any(column, cast(literal(list(texts), ARRAY(String)), ARRAY(String)))
-
     def json_condition(self, column: ColumnElement[Any], condition: "Condition") -> ColumnElement[bool]:
         """Compare jsonb with jsonb."""
         return postgresql_json.condition(column, condition)
@@ -495,11 +307,6 @@ class PostgresqlDialect:
         return []
 
     # -- the index of vectors
-
-    def vector_version(self, conn: Connection) -> tuple[int, ...]:
-        """Return the version of pgvector in this database."""
-        found = conn.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
-        return tuple(int(part) for part in str(found or "0").split("."))
 
     def learn_statistics(
         self, conn: Connection, tables: "Tables", corpus: "Corpus", tenant: str, persona: str, rows: int
