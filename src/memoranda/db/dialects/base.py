@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from math import exp
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from uuid import UUID
 
@@ -40,6 +41,9 @@ VectorIndex: TypeAlias = Literal["not needed", "advised", "built", "damaged"]
 EXACT_LIMIT = 20_000
 """Up to this many rows a scope's vectors are compared one by one; beyond it an approximate index is worth building."""
 
+_SURE = 4
+_TOGETHER = 8  # terms: one more would double the sums that are looked at
+
 ROW_KEY = "row_key"
 """In the `info` of a unique constraint: it is the key of the rows, where another column is the primary key."""
 
@@ -74,8 +78,33 @@ class TextQuestion:
     """Whether common terms may be left to lend weight only; see `proposing`."""
 
     def lends(self, limit: int) -> bool:
-        """Say whether any term only lends weight."""
-        return bool(self.proposing(limit)[1])
+        """Say whether rows that hold a term may be left out."""
+        return bool(self.proposing(limit)[1]) or self.least(limit) > min(self.weights, default=0.0)
+
+    def least(self, limit: int) -> float:
+        """Return what the terms of a row weigh together where it is worth looking at: the `limit` best weigh no less.
+
+        A term weighs the logarithm of one in how many rows holds it, so that weights tell how many rows are to be
+        expected that hold several, as if terms met by chance. They meet more often than that; `_SURE` times the rows
+        are expected all the same. Where fewer rows than `limit` are found, for filters know nothing of this, all that
+        hold a term have to be looked at.
+        """
+        if self.match == "all" or not self.lending or not any(self.document_frequency):
+            return 0.0
+        heaviest = sorted(range(len(self.terms)), key=lambda k: self.weights[k], reverse=True)
+        every = (self.document_frequency[heaviest[0]] + 0.5) * exp(self.weights[heaviest[0]])
+        sums = [(0.0, every)]
+        for k in heaviest[:_TOGETHER]:
+            share = exp(-self.weights[k])
+            sums = [(weight, rows * (1 - share)) for weight, rows in sums] + [
+                (weight + self.weights[k], rows * share) for weight, rows in sums
+            ]
+        expected = 0.0
+        for weight, rows in sorted(sums, reverse=True):
+            expected += rows
+            if expected >= _SURE * limit:
+                return weight
+        return 0.0
 
     def proposing(self, limit: int) -> tuple[Sequence[int], Sequence[int]]:
         """Return the places of the terms that propose rows, and of those that only lend weight to what others propose.
@@ -109,6 +138,17 @@ class VectorQuestion:
     """How many active rows the scope can see, by and large."""
     approximate: bool = False
     """Whether to walk an approximate index instead of comparing every row."""
+    nearest_first: bool = False
+    """Whether to take what is nearest in the persona, and of that what may be seen."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether fewer rows may be found than there are."""
+        return self.approximate or self.nearest_first
+
+    def whole(self) -> "VectorQuestion":
+        """Return the question as every row of the scope answers it."""
+        return replace(self, approximate=False, nearest_first=False)
 
     @property
     def values(self) -> "Mapping[str, Any]":
@@ -153,6 +193,8 @@ class Dialect(Protocol):
     """What every table's name begins with."""
     wide_indexes: bool
     """Whether indexes for orders that are rarely asked for are worth what they cost every write."""
+    laterals: bool
+    """Whether a subquery may look at each row of what stands before it."""
 
     # -- connections
 
@@ -269,8 +311,8 @@ class Dialect(Protocol):
         """Let transactions that name the same key run one after the other."""
         ...
 
-    def approximate(self, conn: Connection, corpus: "Corpus", model: str, rows: int) -> bool:
-        """Say whether a scope of so many rows is searched by an approximate index."""
+    def shortened(self, conn: Connection, tables: "Tables", question: VectorQuestion) -> VectorQuestion:
+        """Return a question that no filter narrows as it is answered soonest; it may be `partial` then."""
         ...
 
     def learn_statistics(

@@ -98,6 +98,7 @@ class PostgresqlDialect(PostgresqlSearch):
     name = "postgresql"
     prefix = ""
     wide_indexes = True
+    laterals = True
 
     def __init__(self, schema: str) -> None:
         """Keep the schema's name."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -25,25 +26,28 @@ from sqlalchemy import (
     literal,
     literal_column,
     select,
-    text,
+    true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, array
 from sqlalchemy.dialects.postgresql import UUID as PG_UUID
 from sqlalchemy.types import UserDefinedType
 
+from memoranda.db.counts import LARGE, Counts
 from memoranda.db.dialects.base import EXACT_LIMIT, TextQuestion, VectorQuestion
-from memoranda.db.dialects.postgresql_upkeep import vector_index_name
+from memoranda.db.dialects.postgresql_terms import weighing
+from memoranda.db.dialects.postgresql_upkeep import Upkeep
 from memoranda.db.statements import Leg, Selection
 
 if TYPE_CHECKING:
-    from memoranda.db.corpora import Corpus
+    from memoranda.db.corpora import Corpus, Kind
     from memoranda.db.resident import Owner, Rows
     from memoranda.db.schema import Tables
 
 _EF_SEARCH = 200  # as many as the legs propose; pgvector's default of 40 would cut them short
-_LEAST_SHARE = (
-    0.02  # of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then
-)
+_LEAST_SHARE = 0.02
+"""Of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then."""
+_PART, _REACH = 4, 16
+"""A scope is a good part of a persona of up to 4 to 8 times its rows, and may see one of 16 of the nearest at least."""
 
 
 class _TsQuery(UserDefinedType[str]):
@@ -63,6 +67,16 @@ def _distance(vectors: Table, size: int, *, indexed: bool) -> ColumnElement[floa
     return column.op("<=>", return_type=Float())(asked)
 
 
+def _of_model(vectors: Table, kind: "Kind") -> ColumnElement[bool]:
+    # The kind is spelled out, for so it stands in the condition of an approximate index.
+    return and_(vectors.c.kind == literal_column(f"'{kind}'"), vectors.c.model == bindparam("model"))
+
+
+def _of_persona(tables: "Tables", kind: "Kind") -> ColumnElement[bool]:
+    v = tables.vectors
+    return and_(*(v.c[axis] == bindparam(axis) for axis in ("tenant", "persona")), _of_model(v, kind))
+
+
 def _is_any(column: ColumnElement[Any], array: ColumnElement[Any]) -> ColumnElement[bool]:
     """Return `column = ANY (array)`; negated, SQLAlchemy 2.0 makes `!=` of an equality, which is no negation here."""
     return column.bool_op("=")(func.any(array))
@@ -71,22 +85,42 @@ def _is_any(column: ColumnElement[Any], array: ColumnElement[Any]) -> ColumnElem
 class PostgresqlSearch:
     """The part of `PostgresqlDialect` that finds candidates."""
 
-    schema: str | None
     _foreign: bool
+    _upkeep: Upkeep
 
-    def approximate(self, conn: Connection, corpus: "Corpus", model: str, rows: int) -> bool:
-        """Walk the index where there is one, the scope is large, and it is no needle in the table's haystack."""
-        if rows <= EXACT_LIMIT:
-            return False
-        found = conn.execute(
-            text(
-                "SELECT c.reltuples FROM pg_index i "
-                "JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class n ON n.oid = i.indexrelid "
-                "WHERE n.relname = :name AND n.relnamespace = CAST(:schema AS regnamespace) AND i.indisvalid"
-            ),
-            {"name": vector_index_name(corpus.kind, model), "schema": f'"{self.schema}"'},
-        ).scalar()
-        return found is not None and rows >= found * _LEAST_SHARE
+    def shortened(self, conn: Connection, tables: "Tables", question: VectorQuestion) -> VectorQuestion:
+        """Walk the index where there is one, the scope is large, and it is no needle in the table's haystack.
+
+        Without it, a scope that is a good part of its persona is compared before anybody asks what of it may be seen.
+        """
+        kind, rows = question.corpus.kind, question.rows
+        if rows > EXACT_LIMIT:
+            indexed = self._upkeep.indexed(conn, kind, question.model)
+            if indexed is not None and rows >= indexed * _LEAST_SHARE:
+                return replace(question, approximate=True)
+        if rows < LARGE:
+            return question
+        return replace(question, nearest_first=self._is_good_part(conn, tables, question))
+
+    def _is_good_part(self, conn: Connection, tables: "Tables", question: VectorQuestion) -> bool:
+        """Say whether the persona has hardly more vectors than the scope has rows."""
+        kind, added = question.corpus.kind, tables.inserts.added[tables.vectors.name]
+        size = question.rows.bit_length()
+        enough, whose = _PART << size, (kind, question.tenant, question.persona, question.model, size)
+        counts = tables.counts.of(whose, added)
+        if counts is None:
+
+            def build() -> Select[Any]:
+                some: Select[Any] = (
+                    select(literal_column("1")).select_from(tables.vectors).where(_of_persona(tables, kind))
+                )
+                return select(func.count()).select_from(some.limit(bindparam("enough", type_=Integer)).subquery())
+
+            own = {"tenant": question.tenant, "persona": question.persona, "model": question.model}
+            statement = tables.statements.get(("vectors of a persona", kind), build)
+            counts = Counts(int(conn.scalar(statement, {**own, "enough": enough}) or 0), 0.0)
+            tables.counts.keep(whose, added, counts)
+        return counts.rows < enough
 
     @contextmanager
     def searching(self, conn: Connection, question: VectorQuestion | None) -> Iterator[None]:
@@ -94,7 +128,7 @@ class PostgresqlSearch:
         commands = ["SET LOCAL plan_cache_mode = force_custom_plan"] if self._foreign else []
         if question is not None and question.approximate:
             commands.append(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
-            if self.vector_version(conn) >= (0, 8):
+            if self._upkeep.vector_version(conn) >= (0, 8):
                 commands.append("SET LOCAL hnsw.iterative_scan = relaxed_order")
         if not commands:
             yield
@@ -115,11 +149,6 @@ class PostgresqlSearch:
             raise
         conn.exec_driver_sql("COMMIT")
 
-    def vector_version(self, conn: Connection) -> tuple[int, ...]:
-        """Return the version of pgvector in this database."""
-        found = conn.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
-        return tuple(int(part) for part in str(found or "0").split("."))
-
     def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: "Owner") -> "Rows | None":
         """Hold none: the server does."""
         return None
@@ -139,9 +168,8 @@ class PostgresqlSearch:
                 .limit(bindparam("words_limit", type_=Integer))
             )
 
-        proposing, _ = question.proposing(limit)
-        joined = {"any": " | ", "all": " & "}[question.match].join(question.terms[k] for k in proposing)
-        matched = f"({' | '.join(question.cells)}) & ({joined})"
+        said = " & ".join(question.terms) if question.match == "all" else weighing(question, question.least(limit))
+        matched = f"({' | '.join(question.cells)}) & ({said})"
         values = {"said": " | ".join(question.terms), "matched": matched, "words_limit": limit}
         return Leg(build, wanted.form and ("words", wanted.form), {**wanted.values, **values})
 
@@ -150,15 +178,14 @@ class PostgresqlSearch:
     ) -> Leg:
         """Compare one by one in a small scope; walk the index in a large one that has it."""
         m, v, size = question.corpus.table, tables.vectors, len(question.vector)
+        distance = _distance(v, size, indexed=question.approximate).label("distance")
+        kind, most = question.corpus.kind, bindparam("meaning_limit", type_=Integer)
 
-        def build() -> Select[Any]:
-            distance = _distance(v, size, indexed=question.approximate)
-            kind: ColumnElement[str] = literal_column(f"'{question.corpus.kind}'")
-            most = bindparam("meaning_limit", type_=Integer)
+        def build_joined() -> Select[Any]:
             compared = (
-                select(m.c.id, distance.label("distance"), *question.corpus.standing)
+                select(m.c.id, distance, *question.corpus.standing)
                 .select_from(m.join(v, and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)))
-                .where(wanted.where(m), v.c.kind == kind, v.c.model == bindparam("model"))
+                .where(wanted.where(m), _of_model(v, kind))
             )
             # The offset keeps the planner from an approximate index where an exact answer is cheap, and the vectors out
             # of the sort, where each would be unpacked a second time.
@@ -167,7 +194,17 @@ class PostgresqlSearch:
             columns = (near.c.id, (1 - near.c.distance).label("score"), near.c.container, near.c.place)
             return select(*columns).order_by(near.c.distance).limit(most)
 
-        form = wanted.form and ("meaning", wanted.form, size, question.approximate)
+        def build_nearest_first() -> Select[Any]:
+            compared = select(v.c.owner, distance).where(_of_persona(tables, kind)).offset(0).subquery()
+            reach = most * literal_column(str(_REACH))
+            near = select(compared).order_by(compared.c.distance).limit(reach).subquery("near")
+            one = select(m.c.id, *question.corpus.standing).where(wanted.where(m), m.c.id == near.c.owner)
+            seen = one.offset(literal_column("0")).lateral("seen")
+            columns = (seen.c.id, (1 - near.c.distance).label("score"), seen.c.container, seen.c.place)
+            return select(*columns).select_from(near.join(seen, true())).order_by(near.c.distance).limit(most)
+
+        form = wanted.form and ("meaning", wanted.form, size, question.approximate, question.nearest_first)
+        build = build_nearest_first if question.nearest_first else build_joined
         return Leg(build, form, {**wanted.values, **question.values, "meaning_limit": limit})
 
     def with_cosines(
@@ -176,8 +213,7 @@ class PostgresqlSearch:
         """Compute the cosine in the statement."""
         m, v = question.corpus.table, tables.vectors
         own = and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)
-        kind = v.c.kind == literal_column(f"'{question.corpus.kind}'")
-        joined = rows.outerjoin(v, and_(own, kind, v.c.model == bindparam("model")))
+        joined = rows.outerjoin(v, and_(own, _of_model(v, question.corpus.kind)))
         return joined, 1 - _distance(v, len(question.vector), indexed=False)
 
     def cosines(

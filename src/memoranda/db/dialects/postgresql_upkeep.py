@@ -1,5 +1,6 @@
 """What keeps Postgres quick as a store grows: the planner's figures, and the approximate index of vectors."""
 
+import time
 from collections import OrderedDict
 from hashlib import sha256
 from threading import Lock
@@ -23,6 +24,7 @@ _JOINED = {  # the columns that joins and conditions look at, not the texts and 
 _FEW = 128  # rows up to which even the worst plan is quick
 _FAR_OFF = 8
 _KNOWN_PERSONAS = 10_000
+_SECONDS = 60.0  # an index that another process built is walked from then on
 _INDEXED_DIMENSIONS = 2000  # pgvector indexes no longer vectors
 _BUILD_MEMORY = "512MB"  # an index that outgrows it while it is built takes several times as long
 
@@ -49,6 +51,8 @@ class Upkeep:
         """Begin knowing of no persona."""
         self._schema = schema
         self._known: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+        self._indexed: dict[str, tuple[float, float | None]] = {}
+        self._version: tuple[int, ...] | None = None
         self._lock = Lock()
 
     def after_fork(self) -> None:
@@ -86,9 +90,38 @@ class Upkeep:
                 conn.exec_driver_sql("ROLLBACK")
                 return  # or a server that only reads: its planner learns from the primary
 
+    def indexed(self, conn: Connection, kind: str, model: str) -> float | None:
+        """Return how many rows the table has whose approximate index is there to be walked, None where there is none.
+
+        It is remembered for a while: what a search finds does not hang on it.
+        """
+        name, now = vector_index_name(kind, model), time.monotonic()
+        until, rows = self._indexed.get(name, (now, None))
+        if until <= now:
+            found = conn.execute(
+                text(
+                    "SELECT c.reltuples FROM pg_index i "
+                    "JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class n ON n.oid = i.indexrelid "
+                    "WHERE n.relname = :name AND n.relnamespace = CAST(:schema AS regnamespace) AND i.indisvalid"
+                ),
+                {"name": name, "schema": f'"{self._schema}"'},
+            )
+            rows = found.scalar()
+            self._indexed[name] = (now + _SECONDS, rows)
+        return rows
+
+    def vector_version(self, conn: Connection) -> tuple[int, ...]:
+        """Return the version of pgvector in this database, as it was when somebody first asked."""
+        if self._version is None:
+            found = conn.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+            self._version = tuple(int(part) for part in str(found or "0").split("."))
+        return self._version
+
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:
         """Build an approximate index a kind without holding up writers, once one scope is so large that it pays."""
-        return any([self._build(conn, tables, kind, model) for kind in self._paying(conn, tables, model)])
+        built = any([self._build(conn, tables, kind, model) for kind in self._paying(conn, tables, model)])
+        self._indexed.clear()
+        return built
 
     def _build(self, conn: Connection, tables: "Tables", kind: str, model: str) -> bool:
         v = tables.vectors

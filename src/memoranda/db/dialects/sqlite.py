@@ -104,6 +104,7 @@ class SqliteDialect(SqliteSearch):
     schema: str | None = None
     prefix = "memoranda_"
     wide_indexes = False  # two of them cost a sixth of a write; one persona's rows are sorted in memory instead
+    laterals = False
 
     def __init__(self) -> None:
         """Begin with nothing in memory."""
@@ -334,9 +335,9 @@ class SqliteDialect(SqliteSearch):
     def advise_lock(self, conn: Connection, key: str) -> None:
         """Do nothing: writers queue up for the whole file."""
 
-    def approximate(self, conn: Connection, corpus: "Corpus", model: str, rows: int) -> bool:
+    def shortened(self, conn: Connection, tables: "Tables", question: VectorQuestion) -> VectorQuestion:
         """Compare every row."""
-        return False
+        return question
 
     def learn_statistics(
         self, conn: Connection, tables: "Tables", corpus: "Corpus", tenant: str, persona: str, rows: int

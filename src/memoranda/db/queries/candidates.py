@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import (
+    CTE,
     ColumnElement,
     Connection,
     FromClause,
@@ -90,8 +91,8 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
         else partial(held.search, conn, _wanted(tables, question, shared))
     )
     candidates = search(text, vectors)
-    if vectors is not None and vectors.approximate and sum(candidates.column["by_meaning"]) < limit:
-        vectors = replace(vectors, approximate=False)
+    if vectors is not None and vectors.partial and sum(candidates.column["by_meaning"]) < limit:
+        vectors = vectors.whole()
         candidates = search(text, vectors)
     if text is None:
         return query, candidates
@@ -193,17 +194,16 @@ def _vector_question(
 ) -> VectorQuestion | None:
     if question.vector is None or question.model is None:
         return None
-    return VectorQuestion(
+    found = VectorQuestion(
         corpus=corpus,
         tenant=question.scope.tenant,
         persona=question.scope.persona,
         model=question.model,
         vector=question.vector,
         rows=query.rows,
-        # An approximate scan gives up after a while, and may have met too few rows by then that a filter lets through.
-        approximate=question.filters == Filters()
-        and tables.dialect.approximate(conn, corpus, question.model, query.rows),
     )
+    # Of what is nearest, or met on the way there, filters may let too few rows through.
+    return tables.dialect.shortened(conn, tables, found) if question.filters == Filters() else found
 
 
 def _candidates(
@@ -296,20 +296,8 @@ def _with_evidence(
     ).cte("proposed")
     parts: list[Select[Any]] = [select(proposed.c.id, *(proposed.c[mark] for mark in marks))]
     if reach:
-        other = corpus.other
-        # By equality a step, for of a range the planner does not believe that it holds few rows.
-        steps = union_all(*(select(literal_column(str(step)).label("step")) for step in _steps(reach))).cte("steps")
-        near = and_(
-            other.c[corpus.container] == proposed.c.container,
-            other.c[corpus.place] == proposed.c.place + steps.c.step,
-        )
-        beside = select(other.c.id, *(no.label(mark) for mark in marks))
-        beside = beside.select_from(proposed.join(steps, true()).join(other, near))
-        parts.append(
-            beside.where(
-                corpus.contained(proposed.c.container), corpus.contained(other.c[corpus.container]), chosen.where(other)
-            )
-        )
+        beside = _beside(tables, corpus, chosen, proposed, reach)
+        parts.append(select(beside.c.id, *(no.label(mark) for mark in marks)))
     every = union_all(*parts).subquery("every")
     # One row an id: each leg speaks of it once at most, and a row may stand beside several.
     each = (
@@ -338,6 +326,25 @@ def _with_evidence(
     # As the driver gives them: there are hundreds of rows, and SQLAlchemy's types would look at every value.
     raw = (type_coerce(column, NullType()).label(name) for name, column in columns.items())
     return select().add_columns(*raw).select_from(joined)
+
+
+def _beside(tables: Tables, corpus: Corpus, chosen: Selection, proposed: CTE, reach: int) -> FromClause:
+    """Return the ids of the rows beside those that are proposed, some of them several times."""
+    other, kept = corpus.other, corpus.contained(proposed.c.container)
+    container, place = other.c[corpus.container], other.c[corpus.place]
+    wanted = and_(corpus.contained(container), chosen.where(other))
+    if tables.dialect.laterals:
+        places = select(proposed.c.container, proposed.c.place).where(kept).distinct().subquery("places")
+        reached = place.between(places.c.place - reach, places.c.place + reach)
+        near = and_(container == places.c.container, reached, place != places.c.place)
+        # The offset keeps the planner from reading a whole table for what a few looks at an index give.
+        found = select(other.c.id).where(near, wanted).offset(literal_column("0")).lateral("found")
+        return select(found.c.id).select_from(places.join(found, true())).subquery("beside")
+    # By equality a step, for of a range the planner does not believe that it holds few rows.
+    steps = union_all(*(select(literal_column(str(step)).label("step")) for step in _steps(reach))).cte("steps")
+    near = and_(container == proposed.c.container, place == proposed.c.place + steps.c.step)
+    joined = proposed.join(steps, true()).join(other, near)
+    return select(other.c.id).select_from(joined).where(kept, wanted).subquery("beside")
 
 
 def _steps(reach: int) -> list[int]:

@@ -6,7 +6,7 @@ the leg of meaning, read as far as a page reaches, decides all the rest, and no 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -102,8 +102,8 @@ def _scored(
         # Of what is as near as the last one, some may not have been read.
         last = near[-1].score if near else 0.0
         clear = {row.item_id for row in near if row.score > last}
-        if exhausted and vectors.approximate:
-            vectors = replace(vectors, approximate=False)
+        if exhausted and vectors.partial:
+            vectors = vectors.whole()
         elif exhausted or len(clear) >= needed:
             _raise(scores, ((row.item_id, likeness(row.score, 0.0, embedded=True)) for row in near))
             return scores, exhausted
@@ -176,15 +176,15 @@ def _vector_question(
         return None
     corpus, scope = tables.corpora[KIND], setting.scope
     tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, query.rows)
-    return VectorQuestion(
+    found = VectorQuestion(
         corpus=corpus,
         tenant=scope.tenant,
         persona=scope.persona,
         model=question.model,
         vector=question.vector,
         rows=query.rows,
-        approximate=not narrowed and tables.dialect.approximate(conn, corpus, question.model, query.rows),
     )
+    return found if narrowed else tables.dialect.shortened(conn, tables, found)
 
 
 def _near(

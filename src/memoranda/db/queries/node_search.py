@@ -1,7 +1,7 @@
 """How nodes of a collection are found: proposed by two legs in one statement, and fetched by their places."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -97,12 +97,12 @@ def propose(
             model=question.model,
             vector=question.vector,
             rows=old.nodes,
-            approximate=question.which == Which()
-            and tables.dialect.approximate(conn, corpus, question.model, old.nodes),
         )
+        if question.which == Which():
+            near = tables.dialect.shortened(conn, tables, near)
     found = _legs(conn, tables, scope, chosen, question, near)
-    if near is not None and near.approximate and len(found.dense or ()) < min(question.dense_limit, old.nodes):
-        found = _legs(conn, tables, scope, chosen, question, replace(near, approximate=False))
+    if near is not None and near.partial and len(found.dense or ()) < min(question.dense_limit, old.nodes):
+        found = _legs(conn, tables, scope, chosen, question, near.whole())
     return found._replace(document=old.id)
 
 
