@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -21,6 +23,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    case,
     cast,
     func,
     literal,
@@ -37,6 +40,7 @@ from memoranda.db.dialects.base import EXACT_LIMIT, TextQuestion, VectorQuestion
 from memoranda.db.dialects.postgresql_terms import weighing
 from memoranda.db.dialects.postgresql_upkeep import Upkeep
 from memoranda.db.statements import Leg, Selection
+from memoranda.ranking.evidence import K1, B
 
 if TYPE_CHECKING:
     from memoranda.db.corpora import Corpus, Kind
@@ -59,6 +63,16 @@ class _TsQuery(UserDefinedType[str]):
 
 def _tsquery(name: str) -> ColumnElement[Any]:
     return cast(bindparam(name, type_=String), _TsQuery)
+
+
+def _weight(rows: FromClause, terms: int) -> ColumnElement[Any]:
+    """Return what the terms of a row weigh together."""
+    nothing = literal_column("0.0")
+    parts = (
+        case((rows.c.search.bool_op("@@")(_tsquery(f"word_{i}")), bindparam(f"worth_{i}", type_=Float)), else_=nothing)
+        for i in range(terms)
+    )
+    return reduce(add, parts)
 
 
 def _distance(vectors: Table, size: int, *, indexed: bool) -> ColumnElement[float]:
@@ -156,11 +170,20 @@ class PostgresqlSearch:
     def text_leg(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: TextQuestion, limit: int
     ) -> Leg:
-        """Search the generated tsvector, starting from the cells; `ts_rank` is gated by the match."""
-        m = question.corpus.table
+        """Search the generated tsvector, starting from the cells.
+
+        What says any of the terms is scored by BM25 as if every term were said once, as on SQLite; by `ts_rank` where
+        every term is said, or nobody has counted what one is worth.
+        """
+        m, weighed = question.corpus.table, question.match == "any" and any(question.document_frequency)
+        terms = len(question.terms) if weighed else None
 
         def build() -> Select[Any]:
-            score = func.ts_rank(m.c.search, _tsquery("said"))
+            score: ColumnElement[Any] = func.ts_rank(m.c.search, _tsquery("said"))
+            if terms is not None:
+                score = _weight(m, terms) / (
+                    bindparam("base", type_=Float) + bindparam("slope", type_=Float) * m.c.length
+                )
             return (
                 select(m.c.id, score.label("score"), *question.corpus.standing)
                 .where(wanted.where(m), m.c.search.bool_op("@@")(_tsquery("matched")))
@@ -170,8 +193,14 @@ class PostgresqlSearch:
 
         said = " & ".join(question.terms) if question.match == "all" else weighing(question, question.least(limit))
         matched = f"({' | '.join(question.cells)}) & ({said})"
-        values = {"said": " | ".join(question.terms), "matched": matched, "words_limit": limit}
-        return Leg(build, wanted.form and ("words", wanted.form), {**wanted.values, **values})
+        values: dict[str, Any] = {"matched": matched, "words_limit": limit}
+        if weighed:
+            values |= {"base": 1 + K1 * (1 - B), "slope": K1 * B / max(question.average_length, 1.0)}
+            for i, (term, weight) in enumerate(zip(question.terms, question.weights, strict=True)):
+                values |= {f"word_{i}": term, f"worth_{i}": weight}
+        else:
+            values["said"] = " | ".join(question.terms)
+        return Leg(build, wanted.form and ("words", wanted.form, terms), {**wanted.values, **values})
 
     def vector_leg(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int
