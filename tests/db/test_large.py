@@ -232,3 +232,29 @@ def test_a_small_scope_is_found_by_its_own_index_and_never_by_an_approximate_one
             assert len(crowd.recall(query, limit=10, categories=["rare"])) == 10
             assert len(crowd.recall(query, limit=50, categories=["rare"])) == 50
     host.dispose()
+
+
+def test_of_a_good_part_of_a_persona_the_nearest_are_found_wherever_they_stand(blank_postgres_url):
+    """What is nearest is taken first, and then what may be seen of it; here it is little, or nothing."""
+    host = create_engine(blank_postgres_url)
+    with MemoryEngine(blank_postgres_url, embedder=Directions(), preset=BY_COSINE) as engine:
+        engine.setup()
+        prepare(engine)
+        fill_postgres(blank_postgres_url, rows=4200)
+        [asked] = Directions().embed(["zzz"], "query")
+        distance = f"v.vector <=> '{asked}'::vector"
+        ranked = (
+            f"select m.id, row_number() over (order by {distance}) as place from memoranda.memories m"
+            " join memoranda.vectors v on v.owner = m.id where author = 'crowd' and m.persona = 'main'"
+        )
+        for farther_than in (2000, 500):  # the 768 nearest are looked at: 16 for each that is wanted
+            with host.begin() as connection:
+                moved = f"update memoranda.memories m set author = '{farther_than}' from ({ranked}) far"
+                connection.execute(text(f"{moved} where far.id = m.id and place > {farther_than} and place % 2 = 0"))
+                own = f"join memoranda.memories m on v.owner = m.id and m.author = '{farther_than}'"
+                nearest = text(f"select 1 - ({distance}) from memoranda.vectors v {own} order by {distance} limit 10")
+                expected = list(connection.scalars(nearest))
+            hits = engine.persona("main", tenant="acme", user=str(farther_than)).recall("zzz", limit=10)
+            assert [hit.legs["vector"] for hit in hits] == pytest.approx(expected, abs=1e-5)
+            assert {hit.memory.author for hit in hits} == {str(farther_than)}
+    host.dispose()

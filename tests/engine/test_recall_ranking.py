@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import create_engine, text
 
-from memoranda.policies import DedupePolicy
-from memoranda.presets import JOURNAL, STATEMENTS
+from memoranda.policies import DedupePolicy, RankingPolicy
+from memoranda.presets import JOURNAL, STANDARD, STATEMENTS
 from memoranda.testing import FixedEmbedder
 
 NOTE = "Lisbon office opened on Tuesday."
@@ -267,3 +267,13 @@ def test_a_policy_of_ones_own_replaces_a_preset(make_engine):
     me.memories.write_many([f"Note {n} about Lisbon" for n in range(5)])
 
     assert len(me.recall("lisbon")) == 2
+
+
+def test_rows_are_found_by_words_that_never_meet(make_engine):
+    """Where words meet less often than by chance, what is expected to say several is not there."""
+    policies = replace(STANDARD, ranking=RankingPolicy(candidates=4))
+    me = make_engine(preset=policies, embedder="none").persona("main")
+    me.memories.write_many([f"{'Lanterns' if n % 2 else 'Herons'} at pier {n}" for n in range(80)])
+
+    assert len(me.recall("lanterns and herons", limit=1)) == 1
+    assert len(me.recall("lanterns and herons", limit=8)) == 8

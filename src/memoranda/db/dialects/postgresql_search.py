@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from memoranda.db.resident import Owner, Rows
     from memoranda.db.schema import Tables
 
+_CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
 _EF_SEARCH = 200  # as many as the legs propose; pgvector's default of 40 would cut them short
 _LEAST_SHARE = 0.02
 """Of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then."""
@@ -67,8 +68,8 @@ def _tsquery(name: str) -> ColumnElement[Any]:
 
 def _weight(rows: FromClause, terms: int) -> ColumnElement[Any]:
     """Return what the terms of a row weigh together."""
-    nothing = literal_column("0.0")
-    parts = (
+    nothing: ColumnElement[Any] = literal_column("0.0")
+    parts: Iterator[ColumnElement[Any]] = (
         case((rows.c.search.bool_op("@@")(_tsquery(f"word_{i}")), bindparam(f"worth_{i}", type_=Float)), else_=nothing)
         for i in range(terms)
     )
@@ -138,23 +139,18 @@ class PostgresqlSearch:
 
     @contextmanager
     def searching(self, conn: Connection, question: VectorQuestion | None) -> Iterator[None]:
-        """Keep plans custom on a caller's connections, and let an approximate scan go on until enough rows fit."""
-        commands = ["SET LOCAL plan_cache_mode = force_custom_plan"] if self._foreign else []
-        if question is not None and question.approximate:
-            commands.append(f"SET LOCAL hnsw.ef_search = {_EF_SEARCH}")
-            if self._upkeep.vector_version(conn) >= (0, 8):
-                commands.append("SET LOCAL hnsw.iterative_scan = relaxed_order")
-        if not commands:
+        """Keep plans custom on a caller's connections."""
+        if not self._foreign:
             yield
             return
         driver = conn.connection.driver_connection
         assert isinstance(driver, Driver)
         if driver.info.transaction_status != TransactionStatus.IDLE:
-            # Inside a write, which has to end as a whole, and the settings with it.
-            conn.exec_driver_sql("; ".join(commands))
+            # Inside a write, which has to end as a whole, and the setting with it.
+            conn.exec_driver_sql(_CUSTOM)
             yield
             return
-        conn.exec_driver_sql("; ".join(["BEGIN", *commands]))
+        conn.exec_driver_sql(f"BEGIN; {_CUSTOM}")
         try:
             yield
         except BaseException:
@@ -179,13 +175,13 @@ class PostgresqlSearch:
         terms = len(question.terms) if weighed else None
 
         def build() -> Select[Any]:
-            score: ColumnElement[Any] = func.ts_rank(m.c.search, _tsquery("said"))
+            said: ColumnElement[Any] = func.ts_rank(m.c.search, _tsquery("said"))
             if terms is not None:
-                score = _weight(m, terms) / (
-                    bindparam("base", type_=Float) + bindparam("slope", type_=Float) * m.c.length
-                )
+                base, slope = (bindparam(name, type_=Float) for name in ("base", "slope"))
+                said = _weight(m, terms) / (base + slope * m.c.length)
+            score = said.label("score")
             return (
-                select(m.c.id, score.label("score"), *question.corpus.standing)
+                select(m.c.id, score, *question.corpus.standing)
                 .where(wanted.where(m), m.c.search.bool_op("@@")(_tsquery("matched")))
                 .order_by(score.desc(), m.c.id.desc())
                 .limit(bindparam("words_limit", type_=Integer))
@@ -209,6 +205,7 @@ class PostgresqlSearch:
         m, v, size = question.corpus.table, tables.vectors, len(question.vector)
         distance = _distance(v, size, indexed=question.approximate).label("distance")
         kind, most = question.corpus.kind, bindparam("meaning_limit", type_=Integer)
+        walking = self._walking(conn) if question.approximate else {}
 
         def build_joined() -> Select[Any]:
             compared = (
@@ -218,10 +215,21 @@ class PostgresqlSearch:
             )
             # The offset keeps the planner from an approximate index where an exact answer is cheap, and the vectors out
             # of the sort, where each would be unpacked a second time.
-            ordered = compared.order_by(distance).limit(most) if question.approximate else compared.offset(0)
-            near = ordered.subquery()
+            near = compared.offset(literal_column("0")).subquery()
             columns = (near.c.id, (1 - near.c.distance).label("score"), near.c.container, near.c.place)
             return select(*columns).order_by(near.c.distance).limit(most)
+
+        def build_walk() -> Select[Any]:
+            # The settings end with the statement, and stand before the walk begins, for it looks at them.
+            settings = select(*(func.set_config(*pair, true()) for pair in walking.items())).subquery("settings")
+            compared = (
+                select(m.c.id, distance, *question.corpus.standing)
+                .select_from(m.join(v, and_(v.c.tenant == m.c.tenant, v.c.persona == m.c.persona, v.c.owner == m.c.id)))
+                .where(wanted.where(m), _of_model(v, kind), *(setting.is_not(None) for setting in settings.c))
+            )
+            near = compared.order_by(distance).limit(most).lateral("near")
+            columns = (near.c.id, (1 - near.c.distance).label("score"), near.c.container, near.c.place)
+            return select(*columns).select_from(settings.join(near, true())).order_by(near.c.distance).limit(most)
 
         def build_nearest_first() -> Select[Any]:
             compared = select(v.c.owner, distance).where(_of_persona(tables, kind)).offset(0).subquery()
@@ -233,8 +241,13 @@ class PostgresqlSearch:
             return select(*columns).select_from(near.join(seen, true())).order_by(near.c.distance).limit(most)
 
         form = wanted.form and ("meaning", wanted.form, size, question.approximate, question.nearest_first)
-        build = build_nearest_first if question.nearest_first else build_joined
+        build = build_nearest_first if question.nearest_first else build_walk if question.approximate else build_joined
         return Leg(build, form, {**wanted.values, **question.values, "meaning_limit": limit})
+
+    def _walking(self, conn: Connection) -> Mapping[str, str]:
+        """Return the settings that let an approximate scan go on until enough rows fit."""
+        iterative = {"hnsw.iterative_scan": "relaxed_order"} if self._upkeep.vector_version(conn) >= (0, 8) else {}
+        return {"hnsw.ef_search": str(_EF_SEARCH), **iterative}
 
     def with_cosines(
         self, rows: FromClause, tables: "Tables", question: VectorQuestion
