@@ -19,16 +19,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from floors import Floor, NumpyFloor, PostgresFloor, SqliteFloor, Vector
 
 from memoranda import MemoryEngine, Persona
+from memoranda.policies import MemoryType
+from memoranda.records import Hit
 from memoranda.testing.postgres import temporary_server
 
 DIMENSIONS = 384
 BATCH = 1000
+FEW = 100
 _VOCABULARY = 20_000
 _PAUSE = "\r\033[K"
 
@@ -147,13 +150,19 @@ def measure(name: str, sizes: Sequence[int], url: str | None, searches: int, sin
                 taken = timed(lambda f=floor, b=batches: [f.add(batch) for batch in b])  # type: ignore[misc]
                 entry[f"floor_{floor.name}"] = {"batched_adds_per_s": round(len(fresh) / taken)}
             stored = size
+            entry["approximate"] = engine.build_indexes()
             recalls(me, floors, writer, given, searches, entry)
+            if entry["approximate"]:
+                entry["as_exact"] = as_exact(me, writer, given, searches)
             entry["open_ms"] = round(1e3 * timed(lambda: opening(address, given)), 1)
             entry["peak_memory_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
             if name == "sqlite":
                 entry["disk_mb"] = round(disk_bytes(folder) / 2**20, 1)
             result["sizes"][str(size)] = entry
             print(f"{size:>9,} rows  {json.dumps(entry)}", file=sys.stderr)
+        few = engine.persona("main", user="few")
+        fill(few, writer.sentences(FEW), given.table, f"{FEW} rows of somebody else")
+        result["few_among_them"] = few_among_many(few, writer, given, searches)
     return result
 
 
@@ -188,6 +197,34 @@ def recalls(
     entry["recall"] = percentiles(spent["engine"])
     for floor in floors:
         entry[f"floor_{floor.name}"]["recall"] = percentiles(spent[floor.name])
+
+
+def as_exact(me: Persona, writer: Writer, given: GivenVectors, count: int) -> float:
+    """Return the share of the hits by an approximate index that an exact comparison gives, too."""
+    questions = writer.sentences(count, length=7)
+    given.table.update(questions)
+    found = wanted = 0
+    for text, _ in questions:
+        # A filter has every row compared, and this one lets all of them through.
+        exact = {hit.id for hit in shown(me, text, types=get_args(MemoryType))}
+        found += len(exact.intersection(hit.id for hit in shown(me, text)))
+        wanted += len(exact)
+    return round(found / max(wanted, 1), 4)
+
+
+def few_among_many(few: Persona, writer: Writer, given: GivenVectors, count: int) -> dict[str, Any]:
+    """Search a small scope in a large persona on one connection, and return how many hits the searches had."""
+    questions = writer.sentences(count, length=7)
+    given.table.update(questions)
+    hits: list[int] = []
+    spent = [timed(lambda text=text: hits.append(len(shown(few, text)))) for text, _ in questions]  # type: ignore[misc]
+    return {"first": hits[0], "last": hits[-1], "fewest": min(hits), **percentiles(spent)}
+
+
+def shown(me: Persona, text: str, **filters: Any) -> Sequence[Hit]:
+    """Return ten hits, or what came nearest where none is good enough."""
+    answer = me.recall(text, limit=10, **filters)
+    return answer.hits or answer.nearest
 
 
 def opening(address: str, given: GivenVectors) -> None:
