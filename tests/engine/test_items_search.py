@@ -96,6 +96,16 @@ def test_a_common_word_counts_where_a_filter_hides_what_says_the_rare_one(make_e
     assert len(found) == 10 and all(item.score for item in found)
 
 
+def test_words_that_never_meet_are_found(make_engine, monkeypatch):
+    """Where words meet less often than by chance, what is expected to say several is not there."""
+    monkeypatch.setattr("memoranda.db.queries.item_search._WORDS_ALONE", 4)
+    me = make_engine(embedder="none").persona("main")
+    texts = [f"{'lanterns' if n % 2 else 'herons'} at pier {n}" for n in range(80)]
+    me.items.batch([PutItem(namespace=HERE, key=text, value={}, texts={"t": text}) for text in texts])
+    found = me.items.search(HERE, query="lanterns herons", limit=4)
+    assert [bool(item.score) for item in found] == [True] * 4
+
+
 def test_pages_neither_leave_out_nor_repeat(make_engine):
     me = make_engine(embedder=Alphabet()).persona("main")
     for n in range(30):

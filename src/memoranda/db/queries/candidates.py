@@ -36,6 +36,7 @@ from sqlalchemy.types import NullType
 
 from memoranda.candidates import Candidates, Query
 from memoranda.db.corpora import Corpus, Kind
+from memoranda.db.counts import LARGE
 from memoranda.db.dialects.base import Dialect, TextQuestion, VectorQuestion
 from memoranda.db.queries import projects, resident
 from memoranda.db.queries.counting import Counted, counted
@@ -186,6 +187,8 @@ def _text_question(corpus: Corpus, question: Question, query: Query, shared: Seq
         document_frequency=query.document_frequency,
         average_length=query.average_length,
         match=question.ranking.match,
+        # What a filter hides was counted all the same; to look at every row of a small scope costs next to nothing.
+        lending=question.filters == Filters() or query.rows >= LARGE,
     )
 
 

@@ -6,7 +6,7 @@ the leg of meaning, read as far as a page reaches, decides all the rest, and no 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -226,8 +226,29 @@ def _worded(
         match="any",
         lending=op.where is None and not op.omit_expired,  # what these hide was counted all the same
     )
+    limit = _WORDED if vectors else _WORDS_ALONE
+    found = _saying(conn, tables, setting, wanted, question, vectors, limit)
+    if len(found) < limit and question.lends(limit):
+        found = _saying(conn, tables, setting, wanted, replace(question, lending=False), vectors, limit)
+    said = saying(query)
+    return [
+        (row.item_id, likeness(cosine, said(row.content_terms, row.length), embedded=vectors is not None))
+        for row, cosine in found
+    ]
+
+
+def _saying(
+    conn: Connection,
+    tables: Tables,
+    setting: Setting,
+    wanted: Selection,
+    question: TextQuestion,
+    vectors: VectorQuestion | None,
+    limit: int,
+) -> list[tuple[Row[Any], float | None]]:
+    """Return the texts that say most of the question, each with its cosine."""
     with tables.dialect.searching(conn, None):
-        leg = tables.dialect.text_leg(conn, tables, wanted, question, _WORDED if vectors else _WORDS_ALONE)
+        leg = tables.dialect.text_leg(conn, tables, wanted, question, limit)
 
         def build() -> Select[Any]:
             said, t = leg.build().cte("said"), tables.store_item_texts
@@ -243,11 +264,7 @@ def _worded(
         rows = conn.execute(statement, values).all()
         evidence = [row.evidence for row in rows]
         cosines = tables.dialect.cosines(conn, tables, evidence, vectors) if vectors else [None] * len(rows)
-    said = saying(query)
-    return [
-        (row.item_id, likeness(cosine, said(row.content_terms, row.length), embedded=vectors is not None))
-        for row, cosine in zip(rows, cosines, strict=True)
-    ]
+    return list(zip(rows, cosines, strict=True))
 
 
 def _joined(texts: Table, leg: CTE) -> FromClause:
