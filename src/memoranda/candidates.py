@@ -82,6 +82,7 @@ class Candidates(Sequence[Candidate]):
             columns: All equally long.
             known: What stands in place of a column where somebody has it as numbers already: of `category_terms` and
                 `content_terms` their `memoranda.ranking.terms.Terms`, of `session` an array of numbers, -1 for none.
+                And `unspaced`, an array that tells in which contents words are not parted.
         """
         self.column = dict(zip(_FIELDS, columns, strict=True))
         self.known = known

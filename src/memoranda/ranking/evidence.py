@@ -8,7 +8,8 @@ import numpy as np
 
 from memoranda.candidates import Candidate, Candidates, Query
 from memoranda.ranking.terms import Bools, Codes, Floats, Terms, codes
-from memoranda.text import encode_term, words
+from memoranda.text import decode_unspaced, encode_term, words
+from memoranda.text.unspaced import is_unspaced, unknown_words
 
 K1, B = 1.2, 0.75
 """BM25's usual constants: how soon repetition stops counting, how far length is held against a row."""
@@ -56,6 +57,12 @@ class Evidence:
         known: Terms | None = self.candidates.known.get("category_terms")
         return Terms(self.candidates.column["category_terms"]) if known is None else known
 
+    def unspaced(self, places: Sequence[int]) -> Bools:
+        """Tell of candidates whether their words are not parted."""
+        known: Bools | None = self.candidates.known.get("unspaced")
+        terms = self.candidates.column["content_terms"]
+        return np.array([is_unspaced(terms[i]) for i in places]) if known is None else known[places]
+
     @cached_property
     def counts(self) -> Floats:
         """How often each candidate says each term of the question: terms by candidates."""
@@ -69,11 +76,17 @@ class Evidence:
         return said
 
     @cached_property
-    def idf(self) -> Floats:
-        """What each term of the question is worth."""
+    def frequency(self) -> tuple[int, tuple[int, ...]]:
+        """How many rows there are, and how many of them say each term of the question."""
         rows, seen = self.query.rows, self.query.document_frequency
         if len(seen) != len(self.query.terms) or rows < max(seen, default=0):
             rows, seen = len(self.candidates), tuple(np.count_nonzero(self.counts, axis=1).tolist())
+        return rows, seen
+
+    @cached_property
+    def idf(self) -> Floats:
+        """What each term of the question is worth."""
+        rows, seen = self.frequency
         return np.array([inverse_frequency(rows, occurrences) for occurrences in seen])
 
     @cached_property
@@ -98,10 +111,25 @@ class Evidence:
     def coverage(self) -> Floats:
         """How much of the question each candidate says: 0..1, each term at its idf.
 
-        A term no row has ever said counts most: a question about something unknown is never covered.
+        A term no row has ever said counts most: a question about something unknown is never covered. Where words are
+        not parted it is the characters nobody has said that count, for most pairs nobody has said are no words.
         """
         said: Floats = (self.idf[:, None] * (self.counts > 0)).sum(axis=0)
-        return said / sum(self.idf.tolist()) if self.idf.size else said
+        return said / self._worth if self.idf.size else said
+
+    @property
+    def _worth(self) -> float:
+        """What saying the whole question would be worth."""
+        rows, seen = self.frequency
+        worth: list[float] = self.idf.tolist()
+        unspaced = [decode_unspaced(term) for term in self.query.terms]
+        if not any(unspaced):
+            return sum(worth)
+        known = ((np.array(seen) > 0) | (self.counts.sum(axis=1) > 0)).tolist()
+        told = [token for token, is_known in zip(unspaced, known, strict=True) if is_known]
+        untold = [token for token, is_known in zip(unspaced, known, strict=True) if not is_known]
+        counted = [w for w, token, is_known in zip(worth, unspaced, known, strict=True) if is_known or not token]
+        return sum(counted) + unknown_words(untold, told) * inverse_frequency(rows, 0)
 
     @cached_property
     def confidence(self) -> Floats:

@@ -18,6 +18,8 @@ ROUNDS = 2
 QUESTION_SHARE = 0.2
 """What saying the whole question adds to the likeness of two rows: they then answer it in other words."""
 SAME = 0.22
+SAME_UNSPACED = 0.3
+"""The same where words are not parted: single characters and their pairs are shared by texts about different things."""
 LONGEST_STATEMENT = 60
 """Terms."""
 SAME_TURN = 0.4
@@ -73,7 +75,9 @@ def _updates(evidence: Evidence, ranked: Sequence[int], scores: Floats) -> list[
     worth = _worth(said)
     asked = (terms[:, None] == evidence.terms).any(axis=1)
     likeness, answers = _likeness(said[:FOLLOWERS], worth), _answers(said[:FOLLOWERS], worth, asked)
-    same = (likeness >= LEAST_ALIKE) & (likeness + QUESTION_SHARE * answers >= SAME)
+    unspaced = evidence.unspaced(best)
+    least = np.where(unspaced | unspaced[:LEADERS, None], SAME_UNSPACED, SAME)
+    same = (likeness >= LEAST_ALIKE) & (likeness + QUESTION_SHARE * answers >= least)
     turn = np.array([bool(column["session"][i]) for i in best])
     same = np.where(turn | turn[:LEADERS, None], likeness >= SAME_TURN, same)
     long = evidence.lengths[best] > LONGEST_STATEMENT

@@ -17,7 +17,8 @@ from hashlib import blake2b
 from memoranda.errors import ConfigurationError
 from memoranda.text.characters import MARKS, SYLLABIC, UNSPACED, UNSPACED_CHARACTER, fold, normal
 from memoranda.text.compounds import ASCII_SCAN, SCAN, asked, indexed
-from memoranda.text.stop_words import STOP_CHARACTERS, STOP_PAIRS, STOP_WORDS
+from memoranda.text.stop_words import STOP_WORDS
+from memoranda.text.unspaced import asked_of, pairs
 
 TERMS_VERSION = 1
 """Recorded in a store when it is made; raised when the same text would give other terms."""
@@ -77,6 +78,15 @@ def encode_term(token: str) -> str:
     return encoded
 
 
+def decode_unspaced(term: str) -> str:
+    """Return the characters of an encoded pair, or of one character, of a script without spaces; "" of other terms."""
+    width = {"x3": 3, "x4": 4}.get(term[:2], 0)
+    if not width or len(term) not in (2 + width, 2 + 2 * width):
+        return ""
+    token = "".join(chr(int(term[i : i + width], 36)) for i in range(2, len(term), width))
+    return token if _is_pair(token) else ""
+
+
 def _encode_character(character: str) -> str:
     if character != "z" and character.isascii() and character.isalnum() and not character.isupper():
         return character
@@ -114,7 +124,7 @@ def words(text: str) -> frozenset[str]:
     found: set[str] = set()
     for run in _WORDS.finditer(_POSSESSIVE.sub("", fold(normal(text)))):
         if run["unspaced"]:
-            found.update(_pairs(run[0]))
+            found.update(pairs(run[0]))
         else:
             found.add(run[0])
     return frozenset(found)
@@ -125,10 +135,6 @@ def overlap(query_words: Collection[str], text_words: Collection[str]) -> float:
     if not query_words:
         return 0.0
     return sum(word in text_words for word in query_words) / len(query_words)
-
-
-def _pairs(run: str) -> list[str]:
-    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
 
 
 # -- terms as one string
@@ -284,7 +290,7 @@ class _Analyzer:
         """Yield the raw tokens of a chunk of a query, not yet folded: their capitals decide what is dropped."""
         for match in self.scan(chunk):
             if match.lastgroup == "unspaced":
-                yield from (pair for pair in _pairs(match[0]) if not _says_nothing(pair))
+                yield from asked_of(match[0])
             elif match.lastgroup == "emoji":
                 yield match[0]
             else:
@@ -319,10 +325,6 @@ _SYMBOL_OR_DIGIT = re.compile(rf"(?![{MARKS}])[\W\d_]")
 
 def _is_pair(token: str) -> bool:
     return not token.isascii() and UNSPACED_CHARACTER.match(token) is not None
-
-
-def _says_nothing(pair: str) -> bool:
-    return pair in STOP_PAIRS or (len(pair) == 2 and STOP_CHARACTERS.issuperset(pair))
 
 
 def _unspaced(run: str) -> Iterator[str]:

@@ -6,12 +6,13 @@ Scripts are told by code point, not by category, so that an older Python with an
 import re
 import unicodedata
 
-# Scripts written without spaces. Han and its relatives first; planes 2 and 3 hold nothing but Han.
-SYLLABIC = (
-    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-SYLLABIC += "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
-_KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31f0-\u31ff\U0001b000-\U0001b16f"
+# Scripts written without spaces; planes 2 and 3 hold nothing but Han.
+HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
+SYLLABIC = HAN + HANGUL
+HIRAGANA = "\u3041-\u3096\u309d-\u309f"
+KATAKANA = "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+_KANA = HIRAGANA + KATAKANA + "\u3105-\u312f\U0001b000-\U0001b16f"
 _THAI_LAO = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u0edc-\u0edf"
 _BURMESE = "\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa76\uaa7a-\uaa7f"
 _KHMER = "\u1780-\u17d3\u17d7\u17dc\u17dd"

@@ -47,6 +47,35 @@ STOP_WORDS = {
 }
 """By language, without accents and separated by spaces; the English ones are dropped in every store."""
 
-# Question words and particles of Chinese; a pair made of these alone says nothing about a topic.
-STOP_CHARACTERS = frozenset("的了是吗呢吧啊么什怎哪")
-STOP_PAIRS = frozenset(("です", "ます", "すか", "した", "ここ", "これ", "それ", "いつ", "どこ", "から"))
+STOP_STRINGS = """
+为什么 為什麼 什么 什麼 怎么 怎麼 怎样 怎樣 这么 這麼 那么 那麼 哪里 哪裡 哪儿 哪个 哪個 哪些 哪一 哪 谁 誰 多少 几个
+幾個 时候 時候 地方 那次 这次 這次 那天 那回 那个 那個 这个 這個 那些 这些 這些 那里 那裡 这里 這裡 那儿 这儿 一起
+一次 一个 一個 一下 以后 以後 以前 之后 之後 之前 我们 我們 你们 你們 他们 他們 她们 她們 它们 它們 咱们 咱們 自己
+大家 我 你 您 她 它 曾经 曾 的 了 从 從 给 給 这 這 那 吗 嗎 呢 吧 啊 呀 嘛 是 跟 在 でしょうか でしたか ですか でした
+です ました ますか ます ください という といった いっしょ 一緒 だれ どこ いつ なに 何 どの この その あの これ それ
+あれ ここ そこ とき こと わたし 私 ている ていた いる いた ある あった して した だった だっけ から まで より について
+さん ちゃん のは のが のを ので のに のか てくれた てくれ くれた もらった しまった った って
+"""
+"""In scripts without spaces: pronouns, question words, particles and endings."""
+
+STOP_RUNS = """
+나 내 나는 내가 나를 나한테 나에게 너 네 우리 그 이 저 그때 이때 것 거 게 곳 데 때 날 때문에 누구 누가 누구야 누구한테
+누구랑 어디 어디서 어디에 어디에서 어디로 언제 무엇 무엇을 무슨 뭐 뭘 왜 어떻게 어떤 어느 얼마나 몇 있어 있나 있나요
+있었어 있었지 있었나 있었나요 했어 했지 했나 했나요 했더라 같이 함께 사람 사람은 사람이
+"""
+"""Korean words with their particles, which stop between two spaces only."""
+
+KEPT_STRINGS = """
+从前 从来 服从 从事 供给 刹那 目的 的确 的確 的士 现在 現在 存在 在线 在線 在职 了解 为了 跟踪 高跟 自我 但是 于是
+还是 总是 一起来 何时 何處 任何 幾何 几何
+"""
+"""Words that a string of `STOP_STRINGS` is a part of by chance."""
+
+ENDINGS = """
+에서는 에서도 에게서 한테서 에서 에게 한테 까지 부터 처럼 으로 이랑 이라 라고 었지 았지 였지 더라 나요 었어 았어 거지
+습니다 습니까
+"""
+"""What a Korean word may end with beside a particle of one syllable."""
+
+PARTICLES = {"japanese": "はがをにでとへのもや", "korean": "은는이가을를의에로와과도만랑"}
+"""What a noun takes behind it; one character each."""

@@ -140,6 +140,7 @@ class Asked:
             columns,
             content_terms=rows.content.of(places),
             category_terms=rows.categories.of(places),
+            unspaced=rows.unspaced[places],
             session=containers.astype(np.intp) - 1,
         )
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from memoranda.db.resident.postings import Numbers, Postings, Rows32
 from memoranda.ranking.terms import Bools, Codes, Floats, Places, Terms
+from memoranda.text.unspaced import is_unspaced
 
 S = TypeVar("S", bound=np.generic)
 
@@ -73,6 +74,8 @@ class Rows:
     """Of length one; zeros where there is none."""
     embedded: Bools
     """Which of them have a vector."""
+    unspaced: Bools
+    """In which of them words are not parted."""
     content: Terms
     categories: Terms
     said: Postings
@@ -158,6 +161,7 @@ class Held:
         self._places = _Growing(np.int64)
         self._vectors = _Growing(np.float32, 0)  # as wide as the first one that comes
         self._embedded = _Growing(np.bool_)
+        self._unspaced = _Growing(np.bool_)
         self._content = _GrowingTerms()
         self._categories = _GrowingTerms()
         self._by_number: dict[int, int] = {}
@@ -231,6 +235,7 @@ class Held:
             alive,
             self._unit_vectors([row.vector for row in fresh]),
             self._embedded.add([row.vector is not None for row in fresh]),
+            self._unspaced.add([is_unspaced(row.content_terms) for row in fresh]),
             content,
             categories,
             said.grown(np.concatenate((said_now.codes, named_now.codes))[order], rows[order]),
