@@ -31,7 +31,7 @@ def test_json_has_every_number(run, filled):
     assert document["findings"] == []
     assert (document["memories"], document["vectors"], document["without_vector"]) == (1, 1, 0)
     assert document["revision"] == document["head"]
-    assert document["storage"]["page_size"] == 2048
+    assert document["storage"]["page_size"] == 4096
 
 
 def test_what_is_found_comes_with_what_helps(run, filled, tmp_path):

@@ -52,7 +52,7 @@ def test_a_healthy_store(engine, backend):
         assert found.storage["encoding"] == "UTF8"
     else:
         assert list(found.versions) == ["SQLite"]
-        assert (found.storage["page_size"], found.storage["synchronous"]) == (2048, "normal")
+        assert (found.storage["page_size"], found.storage["synchronous"]) == (4096, "normal")
         assert (found.storage["wal_bytes"] > 0) == (backend.name == "sqlite-file")
 
 
@@ -310,8 +310,8 @@ def test_a_damaged_page_is_found(tmp_path, twin):
             "select rootpage from sqlite_schema where name = 'ix_memoranda_memories_tenant_persona_session_position'"
         ).fetchone()[0]
     with path.open("r+b") as file:
-        file.seek((root - 1) * 2048)
-        file.write(b"\xff" * 2048)
+        file.seek((root - 1) * 4096)
+        file.write(b"\xff" * 4096)
     engine = twin(MemoryEngine(f"sqlite:///{path}", embedder="hash/words"))
 
     found = engine.doctor()

@@ -15,7 +15,7 @@ from memoranda.errors import StoreError
 if TYPE_CHECKING:
     from memoranda.protocols import Progress
 
-_STEP_PAGES = 2048  # 4 MB: how often progress is told
+_STEP_PAGES = 1024  # 4 MB: how often progress is told
 _SYNCHRONOUS = {0: "off", 1: "normal", 2: "full", 3: "extra"}
 _REPORTED = 5  # of the faults of a broken file
 
