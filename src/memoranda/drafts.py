@@ -15,7 +15,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from memoranda import metadata
 from memoranda.errors import InvalidInput
-from memoranda.ids import new_id, new_short_id
+from memoranda.ids import new_ids
 from memoranda.moments import Day, Moment, day_of, in_utc
 from memoranda.policies import MemoryType, Policies
 from memoranda.records import Audience, Memory, Source, SourceType
@@ -228,9 +228,10 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
     given = fields.get("metadata", {})
     source = fields.get("source", {})
     title, category = fields.get("title"), fields.get("category")
+    identifier, short_id, origin = new_ids()
     memory = Memory(
-        id=new_id(),
-        short_id=new_short_id(),
+        id=identifier,
+        short_id=short_id,
         content=hide(content),
         type=kind,
         status="active",
@@ -260,13 +261,13 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
     return Draft(
         memory=memory,
         source=Source(
-            id=new_id(),
+            id=origin,
             memory_id=memory.id,
             type=source.get("type", "manual"),
             session=hide(told) if (told := source.get("session")) else memory.session,
-            channel=hide(source.get("channel", "")),
-            actor=hide(source.get("actor") or scope.agent or ""),
-            excerpt=hide(source.get("excerpt", "")),
+            channel=hide(channel) if (channel := source.get("channel")) else "",
+            actor=hide(actor) if (actor := source.get("actor") or scope.agent) else "",
+            excerpt=hide(excerpt) if (excerpt := source.get("excerpt")) else "",
             created_at=now,
         ),
         cells=join_terms(cells(memory)),

@@ -13,17 +13,31 @@ _last = 0
 
 def new_id() -> UUID:
     """Return a UUIDv7 (RFC 9562) that sorts after every one this thread made before."""
-    global _last
-    # Milliseconds in the upper 48 bits, the fraction in the next 12 (method 3 of section 6.2), and never backwards. Two
-    # threads may meet in one tick, which 62 random bits tell apart: a lock would only order what happens at once.
-    ticks = _last = max(_last + 1, time.time_ns() * 4096 // 1_000_000)
-    value = (ticks >> 12) << 80 | 7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | int.from_bytes(os.urandom(8)) >> 2
-    return UUID(int=value)
+    return _ordered(os.urandom(8))
 
 
 def new_short_id() -> str:
     """Return eight random characters (40 bits) that are easy to read aloud and to copy."""
-    return os.urandom(_SHORT_LENGTH).translate(_LETTERS).decode()
+    return _letters(os.urandom(_SHORT_LENGTH))
+
+
+def new_ids() -> tuple[UUID, str, UUID]:
+    """Return an id, a short id and a later id: the system is asked once for what is random in them."""
+    random = os.urandom(16 + _SHORT_LENGTH)
+    return _ordered(random[:8]), _letters(random[16:]), _ordered(random[8:16])
+
+
+def _ordered(random: bytes) -> UUID:
+    global _last
+    # Milliseconds in the upper 48 bits, the fraction in the next 12 (method 3 of section 6.2), and never backwards. Two
+    # threads may meet in one tick, which 62 random bits tell apart: a lock would only order what happens at once.
+    ticks = _last = max(_last + 1, time.time_ns() * 4096 // 1_000_000)
+    value = (ticks >> 12) << 80 | 7 << 76 | (ticks & 0xFFF) << 64 | 0b10 << 62 | int.from_bytes(random) >> 2
+    return UUID(int=value)
+
+
+def _letters(random: bytes) -> str:
+    return random.translate(_LETTERS).decode()
 
 
 def parse(text: object) -> UUID | str | None:

@@ -15,6 +15,13 @@ Namespace = String().with_variant(String(collation="C"), "postgresql")
 """Text ordered by its bytes, so that what begins with the same letters is a range of an index."""
 
 
+def in_utc(value: datetime) -> datetime:
+    """Return a moment in UTC; a naive one is a mistake of ours, never of a caller's."""
+    if value.tzinfo is None:
+        raise TypeError("a naive datetime reached the database")
+    return value if value.tzinfo is UTC else value.astimezone(UTC)
+
+
 class UTCDateTime(TypeDecorator[datetime]):
     """An aware moment: UTC in the database and when it comes back."""
 
@@ -22,13 +29,10 @@ class UTCDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Store UTC; a naive moment is a mistake of ours, never of a caller's."""
+        """Store UTC."""
         if value is None:
             return None
-        if value.tzinfo is None:
-            raise TypeError("a naive datetime reached the database")
-        if value.tzinfo is not UTC:
-            value = value.astimezone(UTC)
+        value = in_utc(value)
         return value if dialect.name == "postgresql" else value.replace(tzinfo=None)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:

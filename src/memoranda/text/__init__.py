@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
+from itertools import chain
 
 from memoranda.errors import ConfigurationError
 from memoranda.text.characters import MARKS, SYLLABIC, UNSPACED, UNSPACED_CHARACTER, fold, normal
@@ -235,9 +236,13 @@ class _Analyzer:
         self.word = lru_cache(maxsize=65_536)(self.analyse)
 
     def terms(self, text: str, limit: int) -> list[str]:
-        found: list[str] = []
         chunk, longest = self.chunk, self._LONGEST_CACHED
-        for part in text.split():
+        parts = text.split()
+        if len(parts) <= limit and max(map(len, parts), default=0) <= longest:
+            found = list(chain.from_iterable(map(chunk, parts)))
+            return found[:limit] if len(found) > limit else found
+        found = []
+        for part in parts:
             if len(part) <= longest:
                 found += chunk(part)
             else:

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-from uuid import UUID
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, select
 
@@ -93,56 +92,72 @@ def insert(
     Returns:
         For each draft the memory, and whether it was stored by this call.
     """
-    found: dict[UUID, tuple[Memory, bool]] = {}
-    pending = list(drafts)
+    found: list[tuple[Memory, bool] | None] = [None] * len(drafts)
+    pending = list(enumerate(drafts))
     # A database that meets a key it knows in the middle of a batch begins it anew, row by row: so a batch asks first.
     asking = len(pending) > 1
     for _ in range(_ATTEMPTS + asking):
         if not asking:
             fresh = _insert(conn, tables, _once(pending))
-            found |= {item.memory.id: (item.memory, True) for item in pending if item.memory.id in fresh}
-            pending = [item for item in pending if item.memory.id not in fresh]
-        known = _by_dedupe_key(conn, tables, setting, [item.dedupe_key for item in pending if item.dedupe_key])
-        found |= {item.memory.id: (known[item.dedupe_key], False) for item in pending if item.dedupe_key in known}
-        pending = [item for item in pending if item.dedupe_key not in known]
+            for place, item in fresh:
+                found[place] = item.memory, True
+            pending = _others(pending, found)
+        known = _by_dedupe_key(conn, tables, setting, [item.dedupe_key for _, item in pending if item.dedupe_key])
+        if known:
+            for place, item in pending:
+                if item.dedupe_key in known:
+                    found[place] = known[item.dedupe_key], False
+            pending = _others(pending, found)
         if not pending:
             break
         if not asking:
-            pending = [replace(item, memory=replace(item.memory, short_id=new_short_id())) for item in pending]
+            pending = [
+                (place, replace(item, memory=replace(item.memory, short_id=new_short_id()))) for place, item in pending
+            ]
         asking = False
-    if pending:
+    became = [pair for pair in found if pair is not None]
+    if len(became) < len(drafts):
         raise StoreError("No free short id was found: this should not happen, please report it.")
-    stored = [(item, vector) for item, vector in zip(drafts, vectors, strict=True) if found[item.memory.id][1]]
+    stored = [(item, vector) for item, vector, (_, created) in zip(drafts, vectors, became, strict=True) if created]
     if stored:
         sources = [source_row(item.source, item.memory) for item, _ in stored]
         made = vector_rows([(item.memory, vector) for item, vector in stored if vector is not None], model)
         tables.inserts.add_together(conn, [(tables.sources, sources), (tables.vectors, made)])
         leave_embedding(conn, tables, [item.memory for item, vector in stored if vector is None], model, setting)
-    return [found[item.memory.id] for item in drafts]
+    return became
 
 
-def _once(drafts: Sequence[Draft]) -> list[Draft]:
+_Placed: TypeAlias = tuple[int, Draft]
+"""A draft, and its place among those that are stored in one call."""
+
+
+def _others(pending: Sequence[_Placed], found: Sequence[object]) -> list[_Placed]:
+    return [pair for pair in pending if found[pair[0]] is None]
+
+
+def _once(drafts: Sequence[_Placed]) -> list[_Placed]:
     """Return the first draft of each key."""
-    first: dict[str, Draft] = {}
-    for item in drafts:
+    first: dict[str, int] = {}
+    for place, item in drafts:
         if item.dedupe_key is not None:
-            first.setdefault(item.dedupe_key, item)
-    return [item for item in drafts if item.dedupe_key is None or first[item.dedupe_key] is item]
+            first.setdefault(item.dedupe_key, place)
+    return [(place, item) for place, item in drafts if item.dedupe_key is None or first[item.dedupe_key] == place]
 
 
-def _insert(conn: Connection, tables: Tables, drafts: Sequence[Draft]) -> set[UUID]:
-    """Insert what breaks no unique key, and return the ids of what was inserted."""
-    m, ids = tables.memories, [item.memory.id for item in drafts]
+def _insert(conn: Connection, tables: Tables, drafts: Sequence[_Placed]) -> Sequence[_Placed]:
+    """Insert what breaks no unique key, and return what was inserted."""
     # In the order of their keys, for two batches that meet in the same unique index must not wait for each other.
-    values = [rows.values(item) for item in sorted(drafts, key=lambda item: item.dedupe_key or "")]
-    inserted = tables.inserts.add_values(conn, m, rows.STORED, values, skip_conflicts=True)
+    ordered = sorted(drafts, key=lambda pair: pair[1].dedupe_key or "") if len(drafts) > 1 else drafts
+    values = [rows.values(item) for _, item in ordered]
+    inserted = tables.inserts.add_values(conn, tables.memories, rows.STORED, values, skip_conflicts=True)
     if inserted == len(values):
-        return set(ids)
+        return drafts
     if not inserted:
-        return set()
-    scope = drafts[0].memory
+        return []
+    m, scope, ids = tables.memories, drafts[0][1].memory, [item.memory.id for _, item in drafts]
     own = (m.c.tenant == scope.tenant, m.c.persona == scope.persona, tables.dialect.ids_in(m.c.id, ids))
-    return set(conn.scalars(select(m.c.id).where(*own)))
+    there = set(conn.scalars(select(m.c.id).where(*own)))
+    return [pair for pair in drafts if pair[1].memory.id in there]
 
 
 def _by_dedupe_key(conn: Connection, tables: Tables, setting: Setting, keys: Sequence[str]) -> dict[str | None, Memory]:
