@@ -104,7 +104,7 @@ def test_an_applied_floor_holds_where_the_policy_leaves_it_open(make_engine, bac
     engine = make_engine()
     me = engine.persona("main")
     me.memories.write_many(facts)
-    weak = "the harbour of some other place entirely"
+    weak = "the harbour of some other place"
     confidence = max(hit.confidence for hit in (*me.recall(weak), *me.recall(weak).nearest))
     before = engine.calibrate()
     assert before.floor_before == 0.3 < confidence < before.floor

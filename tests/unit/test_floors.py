@@ -140,6 +140,21 @@ def test_every_hit_put_before_a_model_unasked_is_over_a_floor_in_every_preset(pr
     assert floor.passing([scored(2, needed - 0.01)]) == []
 
 
+def test_what_is_shown_unasked_may_need_more_than_an_answer_to_a_question():
+    measured = Measured(least=0.4, injected=0.5)
+    ranked = [scored(1, 0.6), scored(2, 0.45)]
+    assert settle(FloorPolicy(), measured).passing(ranked) == ranked
+    assert settle(FloorPolicy(), measured, unasked=True).passing(ranked) == ranked[:1]
+    assert settle(FloorPolicy(), measured, unasked=True).passing(ranked[1:]) == []
+    assert settle(FloorPolicy(injected=0.45), measured, unasked=True).passing(ranked) == ranked
+
+
+@pytest.mark.parametrize("name", sorted(FLOORS))
+def test_no_embedder_is_shown_unasked_what_would_be_no_answer(name):
+    injected = FLOORS[name].injected
+    assert injected is None or injected >= FLOORS[name].least
+
+
 def test_an_injected_hit_keeps_to_the_distances_as_well():
     policy = FloorPolicy(least=0, dense_max=0.3, injected=0.1)
     ranked = [Scored(candidate=row(1, cosine=0.6, dense=True), score=0, confidence=0.6)]

@@ -369,6 +369,30 @@ def test_confidence_tells_an_answer_from_noise():
     assert unknown.confidence < measured_for("wordllama").least <= known.confidence
 
 
+def test_a_long_question_is_answered_by_what_a_short_one_is():
+    """Words that a question spends on itself are said by nobody, and cost no confidence beyond five."""
+    told = "The Lisbon office moved when the lease of the harbour building ended."
+    rows = [row(1, told, cosine=0.3), *(row(n, f"Note {n}.", cosine=0.1) for n in range(2, 40))]
+    asked = "Lisbon office lease harbour building"
+    about = (
+        "please list chronologically whatever aspects came up throughout conversations, mentioning exactly six items"
+    )
+    short, long = (
+        rank(ask(text, embedded=True), rows, STANDARD)[0].confidence for text in (asked, f"{asked}, {about}")
+    )
+    assert short == pytest.approx(0.5, abs=0.05)
+    assert long == pytest.approx(short, abs=0.1)
+    assert long > measured_for("wordllama").least
+
+
+def test_the_row_beside_an_answer_makes_it_surer():
+    told = [row(1, "Where did Ana leave the umbrella?", cosine=0.3), row(2, "On the ferry to Porto.", cosine=0.4)]
+    query = ask("Which ferry has Ana's umbrella?", embedded=True)
+    apart = max(s.confidence for s in rank(query, told, STANDARD))
+    seated = [replace(item, session="s", position=n) for n, item in enumerate(told)]
+    assert max(s.confidence for s in rank(query, seated, STANDARD)) > apart + 0.05
+
+
 def test_a_word_nobody_ever_said_lowers_the_confidence_of_an_answer_from_words():
     rows = [row(n, "The cat sleeps." if n == 1 else f"Note {n}.") for n in range(1, 20)]
     whole, part = (rank(ask(text), rows, STANDARD)[0].confidence for text in ("cat", "cat zanzibar"))

@@ -13,8 +13,11 @@ from memoranda.text.unspaced import is_unspaced, unknown_words
 
 K1, B = 1.2, 0.75
 """BM25's usual constants: how soon repetition stops counting, how far length is held against a row."""
-COSINE_SHARE = 0.75
-"""The cosine's part of the confidence; the rest is the share of the question. From .65 to .85 little changes."""
+COSINE_SHARE = 0.65
+"""The cosine's part of the confidence; the rest is the share of the question. From .6 to .75 little changes."""
+ENOUGH = 5
+"""Terms. A longer question speaks of itself as well ("list in order what I said of ..., mention five things"), in words
+that nobody says again: of it, what is worth so many of its terms is asked for. From 4 to 6 little changes."""
 SAID_WHOLE = 0.5
 """The least confidence of a row that says the whole question: above every floor, for in a long text a few words move
 the vector little. Of 760 questions asked of a conversation that cannot answer them one is said whole."""
@@ -131,18 +134,35 @@ class Evidence:
         counted = [w for w, token, is_known in zip(worth, unspaced, known, strict=True) if is_known or not token]
         return sum(counted) + unknown_words(untold, told) * inverse_frequency(rows, 0)
 
-    @cached_property
-    def confidence(self) -> Floats:
-        """0..1 for each candidate: .75 · its cosine + .25 · the coverage of the candidate that covers most.
+    def shares(self, counts: Floats) -> Floats:
+        """How much texts say of what would be enough to answer: 0..1, each term at its idf.
 
-        Absolute, not relative to the best candidate, so that one floor an embedder tells answers from noise. The
-        nearest row and the one that says most of the question need not be the same: the highest coverage is the better
-        witness (a quarter fewer false answers). Where there is no cosine, the row's own coverage is all there is.
+        Args:
+            counts: How often each says each term of the question: terms by texts.
         """
-        coverage = self.coverage
-        blend = COSINE_SHARE * self.cosines.clip(0.0, 1.0) + (1 - COSINE_SHARE) * coverage.max(initial=0.0)
-        blend = np.where(coverage > 1 - 1e-9, np.maximum(blend, SAID_WHOLE), blend)
-        return np.where(np.isnan(self.cosines), coverage, blend)
+        whole = sum(self.idf.tolist())
+        if not whole:
+            return np.zeros(counts.shape[1])
+        said: Floats = (self.idf[:, None] * (counts > 0)).sum(axis=0)
+        return np.minimum(said / (whole * min(1.0, ENOUGH / len(self.idf))), 1.0)
+
+    def confidence(self, around: Floats | None = None) -> Floats:
+        """0..1 for each candidate: .65 · its cosine + .35 · the share of the question that is said.
+
+        The share is the highest that any candidate says, and the highest that one says with the rows beside it, half
+        each: the nearest row and the one that says most of the question need not be the same, and the highest share is
+        the better witness. Absolute, not relative to the best candidate, so that one floor an embedder tells answers
+        from noise. Where there is no cosine, what the row and those beside it say is all there is.
+
+        Args:
+            around: How often each candidate and the rows beside it say each term: terms by candidates.
+        """
+        own = self.shares(self.counts)
+        beside = own if around is None else self.shares(around)
+        said = (own.max(initial=0.0) + beside.max(initial=0.0)) / 2
+        blend = COSINE_SHARE * self.cosines.clip(0.0, 1.0) + (1 - COSINE_SHARE) * said
+        blend = np.where(self.coverage > 1 - 1e-9, np.maximum(blend, SAID_WHOLE), blend)
+        return np.where(np.isnan(self.cosines), (own + beside) / 2, blend)
 
     @cached_property
     def bm25(self) -> Floats:

@@ -38,7 +38,7 @@ def rank_rrf(query: Query, candidates: Sequence[Candidate], policy: RankingPolic
         legs["fresh"] = np.array([FRESH_BONUS if query.now - x.created_at <= FRESH else 0.0 for x in candidates])
     scores = sum(legs.values(), np.zeros(len(candidates)))
     order = best_first(scores, candidates, among_equals=attrgetter("id"))
-    return scored(scores, evidence.confidence, Account(evidence=evidence, legs=legs), order)
+    return scored(scores, evidence.confidence(), Account(evidence=evidence, legs=legs), order)
 
 
 def ranks(scores: Sequence[float | None]) -> list[int | None]:

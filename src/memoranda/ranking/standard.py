@@ -64,7 +64,7 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     order = best_first(scores, candidates)
     if not query.timeless:
         scores, order = lift_updates(account, scores, order)
-    return scored(scores, evidence.confidence, account, order)
+    return scored(scores, evidence.confidence(_said_around(evidence, near)), account, order)
 
 
 def _bm25_around(evidence: Evidence, near: Near, second: float) -> Floats:
@@ -80,6 +80,13 @@ def _bm25_around(evidence: Evidence, near: Near, second: float) -> Floats:
         length = length + weight * lengths[at]
         usual = usual + weight * usuals[at]
     return bm25(evidence.idf, found, length, usual)
+
+
+def _said_around(evidence: Evidence, near: Near) -> Floats:
+    """Return how often each candidate, the row before it and the row after it say each term of the question."""
+    padded = np.concatenate([evidence.counts, np.zeros((len(evidence.counts), 1))], axis=1)
+    beside = (padded.take(near[distance], axis=1) for distance in (-1, 1) if distance in near)
+    return sum(beside, evidence.counts)
 
 
 def _meaning(cosines: Floats, near: Near) -> Floats:

@@ -70,7 +70,7 @@ def rank_weighted(query: Query, candidates: Sequence[Candidate], policy: Ranking
         legs["recency"] = np.array([_recency(query.now - x.created_at) for x in candidates])
         scores = scores * legs["recency"]
     account = Account(evidence=evidence, legs=legs)
-    return scored(scores, evidence.confidence, account, best_first(scores, candidates))
+    return scored(scores, evidence.confidence(), account, best_first(scores, candidates))
 
 
 def reach_weighted(query: Query, ranked: Sequence[Scored]) -> float:
