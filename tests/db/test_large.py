@@ -90,7 +90,7 @@ def fill_sqlite(path):
 
 def ten(hits, user="ana"):
     found = {hit.memory.id for hit in hits}
-    return len(found) == len(hits) == 10 and {hit.memory.author for hit in hits} == {user}
+    return len(found) == len(hits) == 10 and {memory.author for memory in hits.memories} == {user}
 
 
 def search(handle, n):

@@ -118,21 +118,23 @@ class Evidence:
         not parted it is the characters nobody has said that count, for most pairs nobody has said are no words.
         """
         said: Floats = (self.idf[:, None] * (self.counts > 0)).sum(axis=0)
-        return said / self._worth if self.idf.size else said
+        whole, _ = self._whole
+        return said / whole if self.idf.size else said
 
-    @property
-    def _worth(self) -> float:
-        """What saying the whole question would be worth."""
+    @cached_property
+    def _whole(self) -> tuple[float, float]:
+        """What saying the whole question would be worth, and how many terms that is."""
         rows, seen = self.frequency
         worth: list[float] = self.idf.tolist()
         unspaced = [decode_unspaced(term) for term in self.query.terms]
         if not any(unspaced):
-            return sum(worth)
+            return sum(worth), len(worth)
         known = ((np.array(seen) > 0) | (self.counts.sum(axis=1) > 0)).tolist()
         told = [token for token, is_known in zip(unspaced, known, strict=True) if is_known]
         untold = [token for token, is_known in zip(unspaced, known, strict=True) if not is_known]
         counted = [w for w, token, is_known in zip(worth, unspaced, known, strict=True) if is_known or not token]
-        return sum(counted) + unknown_words(untold, told) * inverse_frequency(rows, 0)
+        unknown = unknown_words(untold, told)
+        return sum(counted) + unknown * inverse_frequency(rows, 0), len(counted) + unknown
 
     def shares(self, counts: Floats) -> Floats:
         """How much texts say of what would be enough to answer: 0..1, each term at its idf.
@@ -140,11 +142,12 @@ class Evidence:
         Args:
             counts: How often each says each term of the question: terms by texts.
         """
-        whole = sum(self.idf.tolist())
+        whole, terms = self._whole
         if not whole:
             return np.zeros(counts.shape[1])
         said: Floats = (self.idf[:, None] * (counts > 0)).sum(axis=0)
-        return np.minimum(said / (whole * min(1.0, ENOUGH / len(self.idf))), 1.0)
+        shares: Floats = np.minimum(said / (whole * min(1.0, ENOUGH / terms)), 1.0)
+        return shares
 
     def confidence(self, around: Floats | None = None) -> Floats:
         """0..1 for each candidate: .65 · its cosine + .35 · the share of the question that is said.
