@@ -256,5 +256,5 @@ def test_of_a_good_part_of_a_persona_the_nearest_are_found_wherever_they_stand(b
                 expected = list(connection.scalars(nearest))
             hits = engine.persona("main", tenant="acme", user=str(farther_than)).recall("zzz", limit=10)
             assert [hit.legs["vector"] for hit in hits] == pytest.approx(expected, abs=1e-5)
-            assert {hit.memory.author for hit in hits} == {str(farther_than)}
+            assert {memory.author for memory in hits.memories} == {str(farther_than)}
     host.dispose()
