@@ -285,6 +285,18 @@ def test_neighbours_in_a_session_speak_for_a_memory(make_engine):
     assert "It rained all afternoon." not in found
 
 
+def test_neighbours_are_the_same_in_a_small_scope_and_a_large_one(make_engine, monkeypatch):
+    me = make_engine(embedder="hash/words").persona("main")
+    me.memories.write_many(
+        [{"content": f"The {'boat' if n % 9 == 0 else 'pier'} {n}", "session": "s", "position": n} for n in range(120)]
+    )
+    answers = []
+    for small in (200, 0):
+        monkeypatch.setattr("memoranda.db.queries.candidates._SMALL", small)
+        answers.append([(hit.memory.content, pytest.approx(hit.score)) for hit in me.recall("boat", limit=20)])
+    assert len(answers[0]) == 20 and answers[0] == answers[1]
+
+
 def test_every_hit_says_why_it_stands_there(me):
     me.memories.write("The office is in Lisbon.")
 

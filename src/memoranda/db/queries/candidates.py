@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     Vector: TypeAlias = NDArray[np.float32]
 
 
+_SMALL = 200
+"""Rows of a scope up to which all of them are read once for those that stand beside others."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Question:
     """What is asked, of what, by whom and how."""
@@ -230,11 +234,12 @@ def _candidates(
         if not legs:
             return Candidates.of(())
         reach, said = question.ranking.neighbours, question.ranking.name == "overlap"
+        small = vectors is not None and vectors.rows <= _SMALL
         forms = [(name, leg.form) for name, leg in legs.items()]
         kept = chosen.form is not None and all(form is not None for _, form in forms)
         statement = tables.statements.get(
-            ("evidence", chosen.form, *forms, reach, said) if kept else None,
-            lambda: _with_evidence(tables, corpus, chosen, legs, vectors, reach, said=said),
+            ("evidence", chosen.form, *forms, reach, said, small) if kept else None,
+            lambda: _with_evidence(tables, corpus, chosen, legs, vectors, reach, said=said, small=small),
         )
         values = {**chosen.values, **(vectors.values if vectors else {})}
         for leg in legs.values():
@@ -282,6 +287,7 @@ def _with_evidence(
     reach: int,
     *,
     said: bool,
+    small: bool,
 ) -> Select[Any]:
     """Join what the legs propose, and what stands beside it, with everything a ranker looks at."""
     m = corpus.table
@@ -299,7 +305,7 @@ def _with_evidence(
     ).cte("proposed")
     parts: list[Select[Any]] = [select(proposed.c.id, *(proposed.c[mark] for mark in marks))]
     if reach:
-        beside = _beside(tables, corpus, chosen, proposed, reach)
+        beside = _beside(tables, corpus, chosen, proposed, reach, small=small)
         parts.append(select(beside.c.id, *(no.label(mark) for mark in marks)))
     every = union_all(*parts).subquery("every")
     # One row an id: each leg speaks of it once at most, and a row may stand beside several.
@@ -331,23 +337,35 @@ def _with_evidence(
     return select().add_columns(*raw).select_from(joined)
 
 
-def _beside(tables: Tables, corpus: Corpus, chosen: Selection, proposed: CTE, reach: int) -> FromClause:
+def _beside(tables: Tables, corpus: Corpus, chosen: Selection, proposed: CTE, reach: int, *, small: bool) -> FromClause:
     """Return the ids of the rows beside those that are proposed, some of them several times."""
     other, kept = corpus.other, corpus.contained(proposed.c.container)
     container, place = other.c[corpus.container], other.c[corpus.place]
     wanted = and_(corpus.contained(container), chosen.where(other))
     if tables.dialect.laterals:
         places = select(proposed.c.container, proposed.c.place).where(kept).distinct().subquery("places")
-        reached = place.between(places.c.place - reach, places.c.place + reach)
-        near = and_(container == places.c.container, reached, place != places.c.place)
+        if small:
+            # Read once: the planner believes that there is hardly a row, and would read all of them for each place.
+            columns = (other.c.id, container.label("container"), place.label("place"))
+            own = select(*columns).where(wanted).cte("own").prefix_with("MATERIALIZED")
+            beside = _near(own.c.container, own.c.place, places, reach)
+            return select(own.c.id).select_from(places.join(own, beside)).subquery("beside")
         # The offset keeps the planner from reading a whole table for what a few looks at an index give.
-        found = select(other.c.id).where(near, wanted).offset(literal_column("0")).lateral("found")
+        beside = _near(container, place, places, reach)
+        found = select(other.c.id).where(beside, wanted).offset(literal_column("0")).lateral("found")
         return select(found.c.id).select_from(places.join(found, true())).subquery("beside")
     # By equality a step, for of a range the planner does not believe that it holds few rows.
     steps = union_all(*(select(literal_column(str(step)).label("step")) for step in _steps(reach))).cte("steps")
     near = and_(container == proposed.c.container, place == proposed.c.place + steps.c.step)
     joined = proposed.join(steps, true()).join(other, near)
     return select(other.c.id).select_from(joined).where(kept, wanted).subquery("beside")
+
+
+def _near(
+    container: ColumnElement[Any], place: ColumnElement[Any], places: FromClause, reach: int
+) -> ColumnElement[bool]:
+    reached = place.between(places.c.place - reach, places.c.place + reach)
+    return and_(container == places.c.container, reached, place != places.c.place)
 
 
 def _steps(reach: int) -> list[int]:
