@@ -22,7 +22,7 @@ help:
 	@echo "make test    run every test of the three distributions, on SQLite and on Postgres"
 	@echo "make test-upstream  run LangChain's own tests, downloaded now, against our classes, and LlamaIndex's from a"
 	@echo "             checkout of its repository that LLAMA_INDEX_SRC=DIR names; these alone: make test-upstream-llama-index"
-	@echo "make bench-large    a million rows on Postgres, 200,000 on SQLite: hours; small: ARGS=\"--rows 20000\""
+	@echo "make bench-large    a million rows on Postgres, 200,000 on SQLite: an hour or more; small: ARGS=\"--rows 20000\""
 	@echo "make bench-peers    other memories and stores beside this one, in an environment of their own; with"
 	@echo "             ARGS=\"--data DIR\" their quality on public sets too"
 	@echo "make lint    ruff and mypy"

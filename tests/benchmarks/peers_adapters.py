@@ -57,7 +57,7 @@ class Peer(ABC):
         """Store rows before anything is measured: as `add` does where that is not slower than anyone would wait."""
         self.add(scope, rows)
 
-    def settle(self) -> None:
+    def settle(self) -> None:  # noqa: B027 - most ask for nothing
         """Do what the peer asks for after many writes."""
 
     @abstractmethod
@@ -393,8 +393,10 @@ class _Lance(Peer):
 
     def settle(self) -> None:
         if not self.indexed:
-            self.table.create_fts_index("text")
-            self.table.create_scalar_index("scope")
+            from lancedb.index import FTS, BTree  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+            self.table.create_index("text", config=FTS())
+            self.table.create_index("scope", config=BTree())
             self.indexed = True
         self.table.optimize()
 

@@ -212,8 +212,9 @@ class Tokenizer:
         """Return the distinct terms to search for, in order; none when the query says nothing that could be found.
 
         Identifiers are asked for whole, so that `ERR-7F3A/9` never finds `ERR-7F3A/8`. Stop words and tokens of one or
-        two characters are dropped, but for capitals (`AI`) and for a query that has nothing else (`go`). No character
-        of the query acts as an operator.
+        two characters are dropped, but for capitals (`AI`) and for a query that has nothing else (`go`). Scripts
+        without spaces are cut where words part for certain, at function words and at the end of kana. No character of
+        the query acts as an operator.
         """
         return _analyzer(self.language).query_terms(text, limit)
 
