@@ -152,6 +152,8 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path, metavar="NPZ", help="vectors of theirs instead of WordLlama's")
     parser.add_argument("--rankings", type=Path, metavar="DIR", help="write what was found there, for a scorer")
     arguments = parser.parse_args()
+    if unknown := set(arguments.peers.split(",")) - set(OPENERS):
+        parser.error(f"no peer {', '.join(sorted(unknown))}: choose of {', '.join(OPENERS)}")
     figures: dict[str, Any] = {"machine": versions(), "dimensions": DIMENSIONS}
     sys.modules.setdefault("peers", sys.modules["__main__"])  # what the sections import is this module
     for name in arguments.sections or SECTIONS:
