@@ -72,11 +72,16 @@ class Vectors(Embeddings):
     local = True
 
     def __init__(self, name: str, dimensions: int, table: Mapping[str, Any]) -> None:
-        self.name, self.dimensions, self.table = name, dimensions, table
+        self.name, self.dimensions = name, dimensions
+        self.table = {text.strip(): vector for text, vector in table.items()}  # mem0 strips what it embeds
+
+    def of(self, text: str) -> Any:
+        """Look one text up."""
+        return self.table[text.strip()]
 
     def embed(self, texts: Sequence[str], purpose: str = "text") -> list[Any]:
         """Look the texts up."""
-        return [self.table[text] for text in texts]
+        return [self.of(text) for text in texts]
 
     async def aembed(self, texts: Sequence[str], purpose: str = "text") -> list[Any]:
         """Look the texts up."""
@@ -84,11 +89,11 @@ class Vectors(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Look the texts up."""
-        return [self.table[text].tolist() for text in texts]
+        return [self.of(text).tolist() for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         """Look the text up."""
-        return list(self.table[text].tolist())
+        return list(self.of(text).tolist())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,13 +354,13 @@ class _Chroma(Peer):
             self.collection.add(
                 ids=[f"{scope}|{row.id}" for row in part],
                 documents=[row.text for row in part],
-                embeddings=[self.vectors.table[row.text] for row in part],
+                embeddings=[self.vectors.of(row.text) for row in part],
                 metadatas=[{"scope": scope}] * len(part),
             )
 
     def search(self, scope: str, question: str, limit: int) -> Found:
         found = self.collection.query(
-            query_embeddings=[self.vectors.table[question]],
+            query_embeddings=[self.vectors.of(question)],
             n_results=limit,
             where={"scope": scope},
             include=["distances"],
@@ -388,7 +393,7 @@ class _Lance(Peer):
 
     def add(self, scope: str, rows: Sequence[Row]) -> None:
         self.table.add(
-            [{"id": row.id, "scope": scope, "text": row.text, "vector": self.vectors.table[row.text]} for row in rows]
+            [{"id": row.id, "scope": scope, "text": row.text, "vector": self.vectors.of(row.text)} for row in rows]
         )
 
     def settle(self) -> None:
@@ -401,7 +406,7 @@ class _Lance(Peer):
         self.table.optimize()
 
     def search(self, scope: str, question: str, limit: int) -> Found:
-        search = self.table.search(query_type="hybrid").vector(self.vectors.table[question]).text(question)
+        search = self.table.search(query_type="hybrid").vector(self.vectors.of(question)).text(question)
         name = scope.replace("'", "''")
         ranked = search.where(f"scope = '{name}'").rerank(self.reranker).limit(limit).select(["id"]).to_list()
         return _found([(row["id"], row["_relevance_score"]) for row in ranked], limit)

@@ -69,13 +69,13 @@ class _Rows:
 
     def rows(self, count: int) -> list[Row]:
         made = self.bench.writer.sentences(count)
-        self.vectors.table |= dict(made)  # type: ignore[operator]
+        self.vectors.table |= dict(made)
         self.count += count
         return [Row(str(self.count - count + n), text) for n, (text, _) in enumerate(made)]
 
     def questions(self, count: int) -> list[str]:
         made = self.bench.writer.sentences(count + 1, length=7)
-        self.vectors.table |= dict(made)  # type: ignore[operator]
+        self.vectors.table |= dict(made)
         return [text for text, _ in made]
 
 

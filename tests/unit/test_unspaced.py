@@ -15,6 +15,8 @@ from memoranda.text.unspaced import UNKNOWN_CHARACTER, is_unspaced, unknown_word
         ("公園で食べた", ["公園", "食", "食べ"]),  # a particle is dropped, an ending asked for by its beginning
         ("言われた机", ["言", "言わ", "机"]),  # where kana end a word begins
         ("すきやき", ["すき", "きや", "やき"]),
+        ("茶ア", ["茶"]),  # a lone sign of a syllable is indexed in its pair only
+        ("ア", ["ア"]),
         ("책을 민수랑 어디서", ["책을", "책", "민수", "수랑"]),  # a noun of one syllable is indexed alone
     ],
 )

@@ -46,7 +46,7 @@ def asked_of(run: str) -> Iterator[str]:
             text = block[0]
             if block["kana"]:
                 yield from _kana(text, last)
-            else:
+            elif len(text) > 1 or block["han"] or block["hangul"] or text == run:  # others are not indexed alone
                 yield from pairs(text)
             if block["hangul"] and len(text) == 2 and text[1] in PARTICLES["korean"]:
                 yield text[0]
