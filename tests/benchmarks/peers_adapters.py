@@ -21,6 +21,7 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from memoranda import MemoryEngine
+from memoranda.policies import FloorPolicy
 
 FEW = 20
 """Hits that a peer's own fusion looks at in each leg, and at least as many as are asked for."""
@@ -105,6 +106,8 @@ class Place:
     url: str
     """The SQLAlchemy URL of an empty database with the `vector` extension."""
     vectors: Vectors
+    abstains: bool = True
+    """Whether a peer that can tell that it has no answer may do so."""
 
     @property
     def dsn(self) -> str:
@@ -135,6 +138,7 @@ def _found(pairs: Sequence[tuple[str, float]], limit: int) -> Found:
 @dataclass
 class _Ours(Peer):
     engine: MemoryEngine
+    floor: FloorPolicy | None
     ids: dict[str, dict[Any, str]] = field(default_factory=dict)
 
     def add(self, scope: str, rows: Sequence[Row]) -> None:
@@ -158,7 +162,7 @@ class _Ours(Peer):
         }
 
     def search(self, scope: str, question: str, limit: int) -> Found:
-        answer = self.engine.persona(scope).recall(question, limit=limit)
+        answer = self.engine.persona(scope).recall(question, limit=limit, floor=self.floor)
         ids = self.ids[scope]
         best = max((hit.confidence for hit in (*answer, *answer.nearest)), default=None)
         return Found([ids[hit.id] for hit in answer], best, answer.abstained)
@@ -175,7 +179,7 @@ def _ours_postgres(place: Place) -> Peer:
 def _opened(place: Place, url: str) -> Peer:
     engine = place.stack.enter_context(MemoryEngine(url, embedder=place.vectors, background="off"))
     engine.setup()
-    return _Ours(engine)
+    return _Ours(engine, None if place.abstains else FloorPolicy(enabled=False))
 
 
 # -- LangGraph

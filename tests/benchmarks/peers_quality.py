@@ -33,6 +33,8 @@ def measure(bench: Bench) -> dict[str, Any]:
                 said = _asked(bench, dataset, vectors, name, peer)
             except ImportError as missing:
                 said = {"skipped": str(missing)}
+            except Exception as error:  # the others are still measured
+                said = {"failed": f"{type(error).__name__}: {error}"}
             result.setdefault(name, {})[peer] = said
             print(f"{name:10s} {peer:18s} {json.dumps(said)}", file=sys.stderr)
     return result
