@@ -1,5 +1,6 @@
 """Column types that mean the same on every database."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -55,6 +56,13 @@ class Metadata(TypeDecorator[dict[str, Any]]):
     def process_bind_param(self, value: dict[str, Any] | None, dialect: Dialect) -> Any:
         """Tag what JSON does not know."""
         return metadata.encode(value or {})
+
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any]:
+        """Encode no mapping once, for most have nothing in them."""
+        process = super().bind_processor(dialect)
+        assert process is not None
+        nothing = process({})
+        return lambda value: process(value) if value else nothing
 
     def process_result_value(self, value: Any, dialect: Dialect) -> dict[str, Any]:
         """Take the tags off."""

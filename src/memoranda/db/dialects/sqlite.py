@@ -7,28 +7,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
     Engine,
     Integer,
-    LargeBinary,
     PrimaryKeyConstraint,
     Table,
     UniqueConstraint,
     create_engine,
     event,
 )
-from sqlalchemy import Dialect as AlchemyDialect
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, SingletonThreadPool, StaticPool
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.schema import SchemaItem
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import TypeEngine
 
 from memoranda.db.dialects import in_memory, sqlite_json, sqlite_scrubbing, sqlite_upkeep
 from memoranda.db.dialects.base import (
@@ -39,7 +36,7 @@ from memoranda.db.dialects.base import (
     Upsert,
     VectorQuestion,
 )
-from memoranda.db.dialects.sqlite_inserts import SqliteInserts
+from memoranda.db.dialects.sqlite_inserts import PackedVector, SqliteInserts
 from memoranda.db.dialects.sqlite_resident import CHANGES, KEPT_CHANGES, ResidentRows
 from memoranda.db.dialects.sqlite_search import SqliteSearch
 from memoranda.db.dialects.sqlite_vectors import VectorCache
@@ -49,7 +46,6 @@ from memoranda.errors import ConfigurationError, PermissionMissing, StoreBusy, S
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
-    from numpy.typing import NDArray
 
     from memoranda.conditions import Condition
     from memoranda.db.corpora import Corpus
@@ -80,21 +76,6 @@ _SHARES = {  # of the rows that are left, how many share one value of the column
 _CACHE_KIB = 16_384  # a connection; SQLite's 2 MB are too small for the indexes of some thousand memories
 _PAGE_BYTES = 4096  # as the disk has them: what a batch logs costs half of 2,048, a single memory about the same
 _CHECKPOINT_PAGES = 4000  # 16 MB: every checkpoint waits for the disk
-
-
-class PackedVector(TypeDecorator["NDArray[np.float32]"]):
-    """A vector as packed little-endian float32."""
-
-    impl = LargeBinary
-    cache_ok = True
-
-    def process_bind_param(self, value: Any, dialect: AlchemyDialect) -> bytes | None:
-        """Pack."""
-        return None if value is None else np.asarray(value, "<f4").tobytes()
-
-    def process_result_value(self, value: bytes | None, dialect: AlchemyDialect) -> "NDArray[np.float32] | None":
-        """Unpack."""
-        return None if value is None else np.frombuffer(value, "<f4")
 
 
 class SqliteDialect(SqliteSearch):
