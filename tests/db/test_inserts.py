@@ -1,17 +1,20 @@
 """Rows go to the database one by one or many at once: what is stored must not show which."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import Date, Uuid, select
+from sqlalchemy.dialects import sqlite
 
 from memoranda.db.database import Database
 from memoranda.db.dialects.base import EngineOptions
+from memoranda.db.dialects.sqlite_inserts import _AT_ONCE, PackedVector
 from memoranda.db.queries import inserting
+from memoranda.db.types import UTCDateTime
 from memoranda.drafts import MemoryFields, Setting, draft
 from memoranda.ids import new_id, new_short_id
 from memoranda.presets import STANDARD
@@ -112,3 +115,24 @@ def test_new_ids_use_all_their_random_bits():
 @given(st.lists(st.from_regex("[a-z0-9]{1,90}", fullmatch=True)))
 def test_terms_are_counted_where_they_stand_joined(terms):
     assert count_terms(join_terms(terms)) == len(join_terms(terms).split()) == len(terms)
+
+
+MOMENTS = st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-7))]))
+VALUES = {
+    UTCDateTime(): MOMENTS.filter(lambda moment: 1 < moment.year < 9999),
+    Uuid(): st.uuids(),
+    Date(): st.dates(),
+    PackedVector(): st.lists(st.floats(width=32, allow_nan=False), max_size=5),
+}
+
+
+@given(data=st.data(), kind=st.sampled_from(list(VALUES)))
+def test_what_goes_to_sqlite_at_once_is_what_the_types_make_of_it(data, kind):
+    value, dialect = data.draw(VALUES[kind]), sqlite.dialect()
+    made = kind.dialect_impl(dialect).bind_processor(dialect)(value)
+    assert _AT_ONCE[type(kind)](value) == (made if isinstance(made, str) else bytes(made))
+
+
+def test_a_moment_without_a_zone_goes_to_no_database():
+    with pytest.raises(TypeError, match="naive"):
+        _AT_ONCE[UTCDateTime](datetime(2026, 1, 1))

@@ -7,7 +7,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.ids import new_id, new_short_id, parse
+from memoranda.ids import new_id, new_ids, new_short_id, parse
 
 
 def test_an_id_is_a_uuid_of_version_seven_that_tells_its_time():
@@ -22,6 +22,14 @@ def test_ids_ascend_and_never_repeat():
     found = [new_id() for _ in range(20_000)]
     assert found == sorted(found) and len(set(found)) == len(found)
     assert [i.hex for i in found] == sorted(i.hex for i in found)  # the order that SQLite sees
+
+
+def test_ids_that_are_made_together_share_nothing():
+    found = [new_ids() for _ in range(2_000)]
+    in_order = [i for first, _, later in found for i in (first, later)]
+    assert in_order == sorted(in_order) and len(set(in_order)) == 4_000
+    assert len({i.int & (1 << 62) - 1 for i in in_order}) == 4_000  # the random bits
+    assert all(parse(short) == short for _, short, _ in found) and len({short for _, short, _ in found}) == 2_000
 
 
 def test_ids_ascend_in_every_thread_and_never_repeat_between_them():
