@@ -214,6 +214,38 @@ def test_the_turn_after_the_question_is_found_through_its_neighbour():
     assert "stands beside a match" in next(s for s in ranked if s.candidate.id.int == 2).reasons
 
 
+def talk(*turns: str, **fields: object) -> list[Candidate]:
+    return [row(n, text, session="s", position=3 * n, **fields) for n, text in enumerate(turns, 1)]
+
+
+def test_what_the_one_who_is_asked_about_said_comes_first():
+    turns = talk(
+        "Bob: Ana, the new kayak course sounds wonderful.",
+        "Ana: The kayak course sounds quite wonderful.",
+        "Bob: It rained in the morning.",
+        "Ana: It rained in the evening as well.",
+        cosine=0.4,
+    )
+    assert order(ask("What about Ana's kayak course?", embedded=True), turns)[0] == 2
+    assert order(ask("What about Bob's kayak course?", embedded=True), turns)[0] == 1
+
+
+def test_a_word_that_opens_a_turn_by_chance_is_no_speaker():
+    turns = talk("Kayak course on Sunday.", *(f"Note {n} about the weather." for n in range(12)), cosine=0.4)
+    [opened] = [
+        item for item in rank(ask("the kayak course", embedded=True), turns, STANDARD) if item.candidate is turns[0]
+    ]
+    assert opened.legs["speaker"] == 0
+
+
+def test_a_turn_of_few_words_says_little():
+    turns = talk("Ana: I rented a boat for a week at the lake house.", "Ana: Thanks, yes!", cosine=0.4)
+    facts = [replace(item, session="", position=None) for item in turns]
+    query = ask("the kayak", embedded=True)
+    assert order(query, turns) == [1, 2]
+    assert order(query, facts) == [2, 1]
+
+
 def test_rows_without_a_session_are_no_neighbours():
     rows = [
         row(1, "Which hotel in Porto?", position=0),

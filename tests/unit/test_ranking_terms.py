@@ -34,6 +34,12 @@ def test_terms_are_counted_as_in_the_strings(drawn, wanted):
     assert counts.tolist() == [[frequency(text, term) for text in texts] for term in wanted]
 
 
+@given(st.lists(terms, max_size=8))
+def test_a_text_opens_with_its_first_term(drawn):
+    openings = Terms([join_terms(said) for said in drawn]).openings()
+    assert openings.tolist() == [codes(said[:1])[0] if said else 0 for said in drawn]
+
+
 @given(st.lists(terms, min_size=1, max_size=8), st.randoms())
 def test_some_of_the_texts_say_what_they_say(drawn, shuffle):
     chosen = shuffle.sample(range(len(drawn)), shuffle.randint(1, len(drawn)))

@@ -1,9 +1,10 @@
 """The `standard` ranker: words and meaning together, with what stands around a row speaking for it.
 
 A conversation answers a question in the turn after the one that asks it, and the turns of one session are about one
-thing. So a row is scored by itself, by its neighbours in the session, and by the best rows of its session. Facts that
-belong to no session are judged by themselves on the same scale. Of memories that say nearly the same the newest stands
-first; age counts for nothing else. How each constant was found stands in tests/benchmarks/RESULTS.md.
+thing. So a row is scored by itself, by its neighbours in the session, and by the best rows of its session. Of turns,
+those of a speaker who is asked about come first, and a short one ("Thanks, see you!") says little. Facts that belong to
+no session are judged by themselves on the same scale. Of memories that say nearly the same the newest stands first; age
+counts for nothing else. How each constant was found stands in tests/benchmarks/RESULTS.md.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from memoranda.policies import RankingPolicy
 from memoranda.ranking.evidence import Evidence, bm25
 from memoranda.ranking.scored import Account, Ranking, best_first, scored
 from memoranda.ranking.sessions import Near, mean_of_best, neighbours, sessions
-from memoranda.ranking.terms import Floats
+from memoranda.ranking.terms import Bools, Floats
 from memoranda.ranking.updates import lift_updates
 
 OWN_TEXT = 0.3
@@ -30,6 +31,13 @@ COSINE_BEFORE, COSINE_AFTER = 0.15, 0.25
 """How much a neighbour's cosine counts against the row's own: the row before it, the row after it."""
 SESSION, SESSION_BEST = 0.5, 3
 """The weight of the session, which is the mean of its best rows."""
+SPEAKER = 0.2
+"""What a turn gains that begins with a name that is asked for, as turns do that are stored as `name: text`."""
+SPEAKER_OPENS = 0.2
+"""The least share of the turns that a speaker begins, two at least: another word of the question opens fewer."""
+LITTLE, FULL_LENGTH = 0.3, 1.5
+"""What a turn of no length loses, and how many times the usual length one has that loses nothing. Both hold in stores
+of short texts, and for nothing where the usual one has twice LONG_TEXT: there questions are short, and answers long."""
 IMPORTANCE = 0.02
 """So little that importance decides between near equals only."""
 
@@ -38,8 +46,8 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     """Score what a row says, what it means, its neighbours and its session, each part relative to the best candidate.
 
     Nothing depends on how an embedder spreads its cosines, and a row without a vector is judged by its words. Scores
-    lie between 0 and about 1. The chunks of a document and the messages of a conversation are neighbours as the rows of
-    a session are.
+    lie between 0 and about 1.2. The chunks of a document and the messages of a conversation are neighbours as the rows
+    of a session are.
     """
     evidence = Evidence(query, candidates)
     together = sessions(candidates)
@@ -54,7 +62,13 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     unknown = np.isnan(vector)
     said = np.where(unknown, text, words * text) / (1 + SESSION)
     meant = np.where(unknown, 0.0, (1 - words) * vector) / (1 + SESSION)
-    legs = {"text": said, "vector": meant, "session": SESSION * mean_of_best(together, said + meant, SESSION_BEST)}
+    legs = {"text": said, "vector": meant}
+    if not query.timeless:
+        turns = np.array([bool(candidate.session) for candidate in candidates])
+        weight = np.where(turns, _fullness(evidence, brevity), 1.0)
+        legs = {"text": weight * said, "vector": weight * meant, "speaker": _spoken(evidence, turns) / (1 + SESSION)}
+    own = sum(legs.values(), np.zeros(len(candidates)))
+    legs["session"] = SESSION * mean_of_best(together, own, SESSION_BEST)
     if not query.timeless:
         legs["importance"] = IMPORTANCE * np.array(evidence.candidates.column["importance"]) / 10
     lent = around - evidence.bm25 > 1e-12  # more than rounding
@@ -65,6 +79,21 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     if not query.timeless:
         scores, order = lift_updates(account, scores, order)
     return scored(scores, evidence.confidence(_said_around(evidence, near)), account, order)
+
+
+def _fullness(evidence: Evidence, brevity: float) -> Floats:
+    """Return how far the length of each candidate lets it say something: up to 1."""
+    little = LITTLE * max(0.0, 2 * brevity - 1)
+    full: Floats = np.minimum(evidence.lengths / (FULL_LENGTH * evidence.average_length), 1.0)
+    return 1 - little + little * full
+
+
+def _spoken(evidence: Evidence, turns: Bools) -> Floats:
+    """Return what each candidate gains by its speaker."""
+    begins = (evidence.content.openings()[:, None] == evidence.terms) & turns[:, None]
+    speakers = begins.sum(axis=0) >= max(2.0, SPEAKER_OPENS * np.count_nonzero(turns))
+    spoken: Floats = SPEAKER * begins[:, speakers].any(axis=1)
+    return spoken
 
 
 def _bm25_around(evidence: Evidence, near: Near, second: float) -> Floats:

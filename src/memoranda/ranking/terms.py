@@ -62,6 +62,12 @@ class Terms:
             said[:] = np.bincount(text[self.codes == code], minlength=size)
         return counts
 
+    def openings(self) -> Codes:
+        """Return the first term of each text; 0, which is none, of an empty one."""
+        padded = np.append(self.codes, np.uint64(0))
+        first: Codes = np.where(np.diff(self.bounds) > 0, padded[self.bounds[:-1]], np.uint64(0))
+        return first
+
     def said(self, texts: Sequence[int]) -> tuple[Codes, Bools]:
         """Return the distinct terms of some of the texts, and which of these says which: texts by terms."""
         places, sizes = self._places(texts)
