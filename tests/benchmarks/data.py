@@ -36,6 +36,8 @@ class Question:
     qid: str
     scope: str
     text: str
+    right: frozenset[str] = frozenset()
+    """The memories that hold the answer; empty where there is none, or the set does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +94,23 @@ def _locomo_turns(conversation: dict[str, Any]) -> Iterator[Item]:
             )
 
 
+def _locomo_evidence(asked: dict[str, Any]) -> frozenset[str]:
+    """Read the turns that hold an answer, some of which are spelled "D8:6; D9:17", "D:11:26" or "D30:05"."""
+    found = re.findall(r"D:?(\d+):(\d+)", str(asked.get("evidence") or ""))
+    return frozenset(f"D{int(session)}:{int(turn)}" for session, turn in found)
+
+
 def _locomo(root: Path) -> DataSet:
     samples = _json(root / "locomo" / "conversations.json")
     return DataSet(
         scopes={sample["sample_id"]: list(_locomo_turns(sample["conversation"])) for sample in samples},
         questions=[
-            Question(qid=f"{sample['sample_id']}/{number}", scope=sample["sample_id"], text=asked["question"])
+            Question(
+                qid=f"{sample['sample_id']}/{number}",
+                scope=sample["sample_id"],
+                text=asked["question"],
+                right=_locomo_evidence(asked),
+            )
             for sample in samples
             for number, asked in enumerate(sample["qa"])
         ],
@@ -106,13 +119,14 @@ def _locomo(root: Path) -> DataSet:
 
 def _absent(root: Path) -> DataSet:
     """Each question three times: where its answer is, and twice where it is not."""
-    questions = []
+    questions, own = [], _locomo(root)
+    right = {question.qid: question.right for question in own.questions}
     for row in _lines(root / "absent" / "questions.jsonl"):
         qid, text = row["qid"], row["text"]
-        questions.append(Question(qid=qid, scope=row["scope"], text=text))
+        questions.append(Question(qid=qid, scope=row["scope"], text=text, right=right[qid]))
         questions.append(Question(qid=f"{qid}#other", scope=row["other"], text=text))
         questions.append(Question(qid=f"{qid}#renamed", scope=row["other"], text=row["renamed"]))
-    return DataSet(scopes=_locomo(root).scopes, questions=questions)
+    return DataSet(scopes=own.scopes, questions=questions)
 
 
 def _beam_messages(batches: list[dict[str, Any]]) -> Iterator[Item]:
@@ -132,6 +146,15 @@ def _beam_messages(batches: list[dict[str, Any]]) -> Iterator[Item]:
                 position += 1
 
 
+def _numbers(value: Any) -> Iterator[int]:
+    """Read the whole numbers of lists and objects inside each other."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(inner)
+    elif isinstance(value, int):
+        yield value
+
+
 def _beam(root: Path) -> DataSet:
     chats = sorted((root / "beam").glob("*.chat.json"), key=lambda path: int(path.name.split(".")[0]))
     if not chats:
@@ -144,7 +167,12 @@ def _beam(root: Path) -> DataSet:
         scopes[scope] = list(_beam_messages(_json(path)))
         for ability, probes in _json(path.with_name(f"{number}.probing.json")).items():
             questions.extend(
-                Question(qid=f"{scope}/{ability}/{k}", scope=scope, text=probe["question"])
+                Question(
+                    qid=f"{scope}/{ability}/{k}",
+                    scope=scope,
+                    text=probe["question"],
+                    right=frozenset(str(message) for message in _numbers(probe.get("source_chat_ids"))),
+                )
                 for k, probe in enumerate(probes)
             )
     return DataSet(scopes=scopes, questions=questions)
@@ -172,7 +200,7 @@ def _updates(root: Path, *, unrelated: bool = False, swapped: bool = False) -> D
         if unrelated:
             other = rows[(number + len(rows) // 2) % len(rows)]["agent_args"]["extra"]["facts"][0]
             scopes[scope].append(Item(id="unrelated", text=other, when=begin + timedelta(days=90)))
-        questions.append(Question(qid=scope, scope=scope, text=row["input"]))
+        questions.append(Question(qid=scope, scope=scope, text=row["input"], right=frozenset({"new"})))
     return DataSet(scopes=scopes, questions=questions)
 
 

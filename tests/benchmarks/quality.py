@@ -4,7 +4,8 @@
 
 DIR holds the public sets (locomo/, beam/, updates/, absent/), which are not part of this project. One persona a
 conversation, one memory a turn, everything through the public API. Each output line is one question:
-{"qid", "ids": [best first], "score": confidence of the best hit or null, "abstained": bool}.
+{"qid", "ids": [best first], "score": confidence of the best hit or null, "abstained": bool}. --reliability prints on
+standard error how often the best hits of each confidence are right, where a set says what is right.
 """
 
 import argparse
@@ -20,16 +21,24 @@ from typing import Any, TextIO
 import data
 
 from memoranda import MemorandaError, MemoryEngine
+from memoranda.drafts import hidden
+from memoranda.embedders.cache import MAX_CHARACTERS
+from memoranda.policies import Policies
 from memoranda.testing.postgres import temporary_server
+from memoranda.text import clean
 
 BATCH = 500
+BINS = 20
+FIRST = 5
+"""A question is answered right when one of so many hits holds the answer."""
 
 
 class LookupEmbedder:
     """Answers from a file of precomputed vectors, so that a model that is not installed can be measured.
 
     The file is an npz archive with `texts` (unicode) and `vectors` (one row a text). A text that is not in it is an
-    error: a guessed vector would falsify the measurement without a sign.
+    error: a guessed vector would falsify the measurement without a sign. What an engine hides or cuts before it embeds
+    has the vector of the text as it was: a batch with one unknown text would lose the vectors of all.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,6 +47,10 @@ class LookupEmbedder:
         with np.load(path, allow_pickle=False) as archive:
             vectors = np.asarray(archive["vectors"], dtype=np.float32)
             self._rows = {str(text): row for row, text in enumerate(archive["texts"])}
+        for text, row in list(self._rows.items()):
+            shown = hidden(clean(text), Policies())
+            self._rows.setdefault(shown, row)
+            self._rows.setdefault(shown[:MAX_CHARACTERS], row)
         self._vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         self.name = f"npz/{path.stem}"
         self.dimensions = int(vectors.shape[1])
@@ -72,7 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             engine.setup()
             known = _store(engine, dataset)
             out = sys.stdout if options.rankings == "-" else stack.enter_context(_opened(options.rankings))
-            _ask(engine, dataset, known, out, options.limit)
+            sure = _ask(engine, dataset, known, out, options.limit)
+        if options.reliability:
+            print(_reliability(sure), file=sys.stderr)
     except (data.DataMissing, MemorandaError, OSError) as error:
         print(f"quality: {error}", file=sys.stderr)
         return 2
@@ -93,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         help="what makes the vectors; npz:FILE looks them up in the arrays `texts` and `vectors`",
     )
     parser.add_argument("--rankings", default="-", metavar="FILE", help="where the lines go; - is standard output")
+    parser.add_argument("--reliability", action="store_true", help="print how often hits of a confidence are right")
     parser.add_argument("--limit", type=int, default=20, help="how many hits to ask for (default %(default)s)")
     return parser
 
@@ -131,8 +147,9 @@ def _fields(item: data.Item) -> dict[str, Any]:
 
 def _ask(
     engine: MemoryEngine, dataset: data.DataSet, known: dict[str, dict[Any, str]], out: TextIO, limit: int
-) -> None:
-    begin, seconds = time.perf_counter(), []
+) -> list[tuple[float, bool]]:
+    """Ask every question; return how sure its best hit was, shown or not, and whether one of the first is right."""
+    begin, seconds, sure = time.perf_counter(), [], []
     for number, question in enumerate(dataset.questions, 1):
         ids, asked = known[question.scope], time.perf_counter()
         answer = engine.persona(question.scope).recall(question.text, limit=limit)
@@ -145,11 +162,24 @@ def _ask(
             "abstained": answer.abstained,
         }
         print(json.dumps(line), file=out)
+        sure.append((best or 0.0, any(ids[hit.id] in question.right for hit in (*answer, *answer.nearest)[:FIRST])))
         if number % 50 == 0 or number == len(dataset.questions):
             _progress(f"asked {number:,} of {len(dataset.questions):,} questions", begin)
     seconds.sort()
     median, late = seconds[len(seconds) // 2] * 1000, seconds[int(len(seconds) * 0.95)] * 1000
     print(f"\nrecall: p50 {median:.1f} ms, p95 {late:.1f} ms", file=sys.stderr)
+    return sure
+
+
+def _reliability(sure: Sequence[tuple[float, bool]]) -> str:
+    """Return lines that say how many questions have a best hit of a confidence, and how many of them are right."""
+    bins: dict[int, list[bool]] = {}
+    for confidence, right in sure:
+        bins.setdefault(min(int(confidence * BINS + 1e-9), BINS - 1), []).append(right)
+    lines = ["confidence  questions  right"]
+    for place, rights in sorted(bins.items()):
+        lines.append(f"{place / BINS:.2f}-{(place + 1) / BINS:.2f}  {len(rights):9,}  {sum(rights) / len(rights):.3f}")
+    return "\n".join(lines)
 
 
 def _progress(message: str, begin: float) -> None:

@@ -214,8 +214,8 @@ def test_the_turn_after_the_question_is_found_through_its_neighbour():
     assert "stands beside a match" in next(s for s in ranked if s.candidate.id.int == 2).reasons
 
 
-def talk(*turns: str, **fields: object) -> list[Candidate]:
-    return [row(n, text, session="s", position=3 * n, **fields) for n, text in enumerate(turns, 1)]
+def talk(*turns: str, cosine: float) -> list[Candidate]:
+    return [row(n, text, session="s", position=3 * n, cosine=cosine) for n, text in enumerate(turns, 1)]
 
 
 def test_what_the_one_who_is_asked_about_said_comes_first():
