@@ -13,13 +13,14 @@ Near: TypeAlias = Mapping[int, Places]
 """By distance, -2 to 2: the place among the candidates of what stands so far from each, or one past the last."""
 
 
-_NONE = -1
+ALONE = -1
+"""The number of no session."""
 _SPAN = 1 << 33  # numbers a session: places lie between -2^31 and 2^31, and their neighbours hardly beyond
 
 
 def sessions(candidates: Sequence[Candidate]) -> Places:
     """Return the number of each candidate's session, -1 where it belongs to none."""
-    columns, numbers = Candidates.of(candidates), {"": _NONE}
+    columns, numbers = Candidates.of(candidates), {"": ALONE}
     known: Places | None = columns.known.get("session")
     if known is not None:
         return known
@@ -35,7 +36,7 @@ def neighbours(candidates: Sequence[Candidate], together: Places, reach: int) ->
         reach: How far is near.
     """
     nobody, positions = len(candidates), Candidates.of(candidates).column["position"]
-    seated = (together != _NONE) & np.array([position is not None for position in positions], np.bool_)
+    seated = (together != ALONE) & np.array([position is not None for position in positions], np.bool_)
     seat = together * _SPAN + np.array([position or 0 for position in positions], np.int64)
     at = np.flatnonzero(seated)
     at = at[np.argsort(seat[at], kind="stable")]
@@ -54,9 +55,9 @@ def neighbours(candidates: Sequence[Candidate], together: Places, reach: int) ->
 
 def mean_of_best(together: Places, scores: Floats, most: int) -> Floats:
     """Return for each candidate the mean of the best scores of its session; its own where it belongs to none."""
-    means, members = scores.copy(), np.flatnonzero(together != _NONE)
+    means, members = scores.copy(), np.flatnonzero(together != ALONE)
     members = members[np.lexsort((-scores[members], together[members]))]
-    begins = np.flatnonzero(np.diff(together[members], prepend=_NONE))
+    begins = np.flatnonzero(np.diff(together[members], prepend=ALONE))
     sizes = np.diff(begins, append=len(members))
     session = np.repeat(np.arange(len(begins)), sizes)
     best = np.arange(len(members)) - begins[session] < most

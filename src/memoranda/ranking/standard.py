@@ -15,7 +15,7 @@ from memoranda.candidates import Candidate, Query
 from memoranda.policies import RankingPolicy
 from memoranda.ranking.evidence import Evidence, bm25
 from memoranda.ranking.scored import Account, Ranking, best_first, scored
-from memoranda.ranking.sessions import Near, mean_of_best, neighbours, sessions
+from memoranda.ranking.sessions import ALONE, Near, mean_of_best, neighbours, sessions
 from memoranda.ranking.terms import Bools, Floats
 from memoranda.ranking.updates import lift_updates
 
@@ -64,7 +64,7 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     meant = np.where(unknown, 0.0, (1 - words) * vector) / (1 + SESSION)
     legs = {"text": said, "vector": meant}
     if not query.timeless:
-        turns = np.array([bool(candidate.session) for candidate in candidates])
+        turns = together != ALONE
         weight = np.where(turns, _fullness(evidence, brevity), 1.0)
         legs = {"text": weight * said, "vector": weight * meant, "speaker": _spoken(evidence, turns) / (1 + SESSION)}
     own = sum(legs.values(), np.zeros(len(candidates)))
