@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from memoranda.jobs import Background
 
     VectorList: TypeAlias = list[NDArray[np.float32]]
+    MaybeVectors: TypeAlias = Sequence[NDArray[np.float32] | None]
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -134,10 +134,17 @@ class EmbedderUnavailable(MemorandaError):
 class EmbedderRefused(EmbedderUnavailable):
     """The embedder refuses the call and would refuse it again: check its key, its model and its address."""
 
-    def __init__(self, message: str | None = None, *, status: int | None = None) -> None:
-        """Keep the HTTP status, None where no call was made."""
+    def __init__(self, message: str | None = None, *, status: int | None = None, texts: bool = False) -> None:
+        """Keep why.
+
+        Args:
+            message: What to say.
+            status: The HTTP status, None where no call was made.
+            texts: Whether a text is to blame, and no service was asked.
+        """
         super().__init__(message)
         self.status = status
+        self.texts = texts
 
 
 class ModelUnavailable(MemorandaError):

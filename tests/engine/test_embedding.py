@@ -199,3 +199,28 @@ def test_the_check_names_the_model(make_engine):
     assert make_engine(embedder="hash/words").check() == "hash/words@512"
     with pytest.raises(ConfigurationError):
         make_engine(embedder="no/such-model")
+
+
+class Particular(HashWords):
+    """Takes no text that says a word, and raises what a look-up in a table would."""
+
+    name = "test/particular"
+
+    def embed(self, texts, purpose):
+        if any("kettle" in text for text in texts):
+            raise KeyError("kettle")
+        return super().embed(texts, purpose)
+
+
+@pytest.mark.parametrize("number", [3, 40])
+def test_a_text_that_an_embedder_cannot_take_costs_no_other_its_vector(make_engine, number):
+    me = make_engine(embedder=Particular()).persona("main")
+    written = me.memories.write_many([*(f"The tram number {n} is late." for n in range(number)), "The kettle is blue."])
+    assert "1 of" in (written[0].degraded or "") and me.stats().vectors == number
+    assert me.recall("Which kettle is blue?")[0].content == "The kettle is blue."
+
+
+def test_an_embedder_that_takes_no_text_is_down(make_engine):
+    me = make_engine(embedder=Particular()).persona("main")
+    written = me.memories.write_many([f"The kettle number {n} is blue." for n in range(20)])
+    assert written[0].degraded and me.stats().vectors == 0 and me.stats().memories == 20

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from memoranda.errors import ConfigurationError, EmbedderUnavailable, MemorandaError
+from memoranda.errors import ConfigurationError, EmbedderRefused, EmbedderUnavailable, MemorandaError
 from memoranda.forks import renew_after_fork
 from memoranda.protocols import Embedder, Purpose
 from memoranda.text import clean
@@ -22,6 +22,8 @@ MAX_CHARACTERS = 12_000
 """Characters of a text that are embedded; models of this kind read no further."""
 CACHED_TEXTS = 2_048
 """Texts whose vectors are remembered."""
+
+_OF_VALUES = (ValueError, LookupError, TypeError)
 
 _log = logging.getLogger("memoranda.embedders")
 _Key: TypeAlias = tuple[str, str]
@@ -192,4 +194,6 @@ class CachedEmbedder:
             return exc
         if isinstance(exc, AssertionError):
             raise exc  # a test's embedder that met a text it does not know
-        return EmbedderUnavailable(f"Embedder {self.name!r} failed with {type(exc).__name__}.")
+        said = f"Embedder {self.name!r} failed with {type(exc).__name__}."
+        # What Python raises over a value is about the texts: others may do.
+        return EmbedderRefused(said, texts=True) if isinstance(exc, _OF_VALUES) else EmbedderUnavailable(said)

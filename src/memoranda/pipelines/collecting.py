@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memoranda.effects import VectorList
+    from memoranda.effects import MaybeVectors
 
     Vector: TypeAlias = NDArray[np.float32]
 
@@ -82,7 +82,7 @@ def add(kept: Shelf, nodes: Iterable[Node]) -> Steps[list[str]]:
     if not prepared:
         return []
     yield from opened(context)
-    vectors: VectorList | list[None]
+    vectors: MaybeVectors
     if kept.model is None:
         vectors, _ = yield from embedded_at_once(context, [draft.embedded for draft in prepared])
         stamp = context.space.model

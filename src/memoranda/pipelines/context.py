@@ -10,11 +10,12 @@ from sqlalchemy import Connection
 from memoranda.db.queries import jobs, store
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
-from memoranda.effects import Steps, embed, read, wake, write
+from memoranda.effects import Steps, read, wake, write
 from memoranda.embedders.space import VectorSpace
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, NotAllowed
 from memoranda.models.checked import CheckedModel
 from memoranda.pipelines import erasing
+from memoranda.pipelines.embedding import in_halves
 from memoranda.pipelines.means import means_of
 from memoranda.policies import Policies
 from memoranda.protocols import Clock, Purpose
@@ -24,7 +25,7 @@ from memoranda.scope import Scope
 from memoranda.text import TERMS_VERSION, Tokenizer
 
 if TYPE_CHECKING:
-    from memoranda.effects import VectorList
+    from memoranda.effects import MaybeVectors
 
 _TO_COME = "its vector is made in the background"
 _MOVED = "the store has moved to another embedder since this engine was opened: open it anew"
@@ -122,7 +123,7 @@ def moved(conn: Connection, tables: Tables, model: str | None) -> str | None:
 
 def vectors_of(
     context: Context, texts: Sequence[str], purpose: Purpose, *, asked: bool = False, checked: bool = True
-) -> "Steps[tuple[VectorList | list[None], str | None]]":
+) -> "Steps[tuple[MaybeVectors, str | None]]":
     """Return a vector a text, or None a text, and why there are none or why they find less than they should.
 
     Args:
@@ -142,9 +143,11 @@ def vectors_of(
         return [None] * len(texts), _TO_COME
     waits_for: Literal["compare", "store", "question"] = "question" if asked else "compare" if comparing else "store"
     try:
-        vectors = yield from embed(texts, purpose, context.policies.timeout.seconds(len(texts), waits_for))
-        told = waits_for == "store" or not checked
-        return vectors, None if told else (yield from read(moved, context.space.model))
+        seconds = context.policies.timeout.seconds(len(texts), waits_for)
+        vectors, refused = yield from in_halves(texts, purpose, seconds)
+        if refused is not None or waits_for == "store" or not checked:
+            return vectors, None if refused is None else str(refused)
+        return vectors, (yield from read(moved, context.space.model))
     except EmbedderUnavailable as error:
         return [None] * len(texts), str(error)
     except ConfigurationError as error:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memoranda.db.queries.vectors import Unembedded
 from memoranda.effects import Steps, embed
-from memoranda.errors import EmbedderRefused
+from memoranda.errors import EmbedderRefused, EmbedderUnavailable
+from memoranda.protocols import Purpose
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 OF_TEXTS = (400, 413, 422)
 """HTTP statuses by which a service refuses what is sent, not whoever sends it."""
 _HARMLESS = "memory"
+_PATIENCE = 8  # texts that are refused one after the other before any is taken: then it is not they that are to blame
 
 
 class TextsRefused(EmbedderRefused):
@@ -41,25 +43,50 @@ def embedded(page: Sequence[Unembedded]) -> Steps[Embedded]:
         EmbedderRefused: the embedder refuses every call, whatever the text.
         EmbedderUnavailable: it gave no answer; what it gave before is in its memory.
     """
-    made = Embedded([], [], [], None)
-    left = [page] if page else []
+    vectors, error = yield from in_halves([row.text for row in page], "text")
+    made = [(row, vector) for row, vector in zip(page, vectors, strict=True) if vector is not None]
+    refused = [row for row, vector in zip(page, vectors, strict=True) if vector is None]
+    return Embedded([row for row, _ in made], [vector for _, vector in made], refused, error)
+
+
+def in_halves(
+    texts: Sequence[str], purpose: Purpose, limit: float | None = None
+) -> "Steps[tuple[list[NDArray[np.float32] | None], TextsRefused | None]]":
+    """Return a vector a text, None of those that are refused, and what to say of these.
+
+    Args:
+        texts: What to embed.
+        purpose: Why.
+        limit: Seconds that one call may take.
+
+    Raises:
+        EmbedderRefused: the embedder refuses every call, whatever the text.
+        EmbedderUnavailable: it gave no answer.
+    """
+    made: list[NDArray[np.float32] | None] = [None] * len(texts)
+    left = [(0, len(texts))] if texts else []
+    refused, some = 0, False
+    reason: TextsRefused | None = None
     while left:
-        part = left.pop()
+        begin, end = left.pop()
         try:
-            vectors = yield from embed([row.text for row in part], "text")
+            vectors = yield from embed(texts[begin:end], purpose, limit)
         except EmbedderRefused as error:
-            if error.status not in OF_TEXTS:
+            if not error.texts and error.status not in OF_TEXTS:
                 raise
-            middle = len(part) // 2
-            if middle:
-                left += [part[middle:], part[:middle]]
+            if end - begin > 1:
+                middle = (begin + end) // 2
+                left += [(middle, end), (begin, middle)]
                 continue
-            if not made.rows:
-                yield from embed([_HARMLESS], "text")
-            made.refused.extend(part)
-            said = f"{len(made.refused)} of {len(page)} texts were refused: {error}"
-            made = made._replace(error=TextsRefused(said, status=error.status))
+            if not some and not error.texts:
+                yield from embed([_HARMLESS], purpose, limit)  # a service that refuses this as well is not asked on
+            refused += 1
+            said = f"{refused} of {len(texts)} texts were refused: {error}"
+            reason = TextsRefused(said, status=error.status, texts=error.texts)
+            if not some and (not left or refused == _PATIENCE):
+                if error.texts:  # or the embedder cannot read its own service's answers, which may pass
+                    raise EmbedderUnavailable(str(error)) from None
+                raise
         else:
-            made.rows.extend(part)
-            made.vectors.extend(vectors)
-    return made
+            made[begin:end], some = vectors, True
+    return made, reason

@@ -19,7 +19,7 @@ from memoranda.records import KnowledgeChunk, KnowledgeDocument
 from memoranda.reports import Ingested
 
 if TYPE_CHECKING:
-    from memoranda.effects import VectorList
+    from memoranda.effects import MaybeVectors
 
 _Path: TypeAlias = str | os.PathLike[str]
 
@@ -146,7 +146,7 @@ def _unchanged(source: str, standing: knowledge.Standing, model: str | None) -> 
     )
 
 
-def embedded_at_once(context: Context, texts: Sequence[str]) -> "Steps[tuple[VectorList | list[None], str | None]]":
+def embedded_at_once(context: Context, texts: Sequence[str]) -> "Steps[tuple[MaybeVectors, str | None]]":
     """Embed the chunks of a document in one call; nothing is compared with them, so nobody is kept waiting."""
     policies = replace(context.policies, dedupe=DedupePolicy(name="key"))
     return (yield from vectors_of(replace(context, policies=policies), texts, "text"))

@@ -31,7 +31,7 @@ from memoranda.pipelines.recalling import without_secrets
 from memoranda.text import join_terms
 
 if TYPE_CHECKING:
-    from memoranda.effects import VectorList
+    from memoranda.effects import MaybeVectors
 
 _log = logging.getLogger("memoranda.items")
 _OPERATIONS = (GetItem, PutItem, DeleteItem, SearchItems, ListNamespaces)
@@ -128,7 +128,7 @@ def _questions(
 
 def _embedded_questions(
     context: Context, texts: Sequence[str], embedder: CachedEmbedder | None
-) -> "Steps[tuple[VectorList | list[None], str | None]]":
+) -> "Steps[tuple[MaybeVectors, str | None]]":
     if embedder is None:
         return (yield from vectors_of(context, texts, "query", asked=True))
     try:
@@ -234,7 +234,7 @@ def _changed(
 
 def _embedded(
     context: Context, texts: Sequence[str], embedder: CachedEmbedder | None
-) -> "Steps[tuple[VectorList | list[None], str | None]]":
+) -> "Steps[tuple[MaybeVectors, str | None]]":
     """Embed the texts of items in one call; nothing is compared with them, so nobody is kept waiting.
 
     Nobody could do later what another embedder than the store's does not do now, so its errors are raised.
