@@ -3,11 +3,13 @@
 Gathering stops here and judging begins: a ranker is a pure function of these records.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 from uuid import UUID
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -72,6 +74,31 @@ class Candidate:
         return self.by_words or self.by_meaning
 
 
+class Raw(Sequence[T]):
+    """A column as the driver gives it, of which a value is read when somebody asks for it."""
+
+    def __init__(self, raw: Sequence[Any], read: Callable[[Sequence[Any]], list[T]]) -> None:
+        """Take the values, and what reads many of them at once."""
+        self._raw = raw
+        self._read = read
+
+    def read(self, places: Sequence[int]) -> list[T]:
+        """Return the values of some places."""
+        return self._read([self._raw[place] for place in places])
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        if isinstance(place, slice):
+            return self._read(self._raw[place])
+        return self._read([self._raw[place]])[0]
+
+
 class Candidates(Sequence[Candidate]):
     """Hundreds of candidates column by column: a row is made of them only when somebody asks for it."""
 
@@ -96,6 +123,11 @@ class Candidates(Sequence[Candidate]):
         made = cls([[getattr(row, name) for row in rows] for name in _FIELDS])
         made._rows = list(rows)
         return made
+
+    def values(self, name: str, places: Sequence[int]) -> list[Any]:
+        """Return what a column has in some places."""
+        column = self.column[name]
+        return column.read(places) if isinstance(column, Raw) else [column[place] for place in places]
 
     def __len__(self) -> int:
         return len(self._rows)

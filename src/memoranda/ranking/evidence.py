@@ -179,7 +179,7 @@ class Evidence:
 
     def reasons(self, place: int) -> tuple[str, ...]:
         """Say in plain words what the candidate at a place has in common with the question."""
-        said, cosine = np.flatnonzero(self.counts[:, place]).tolist(), self.candidates[place].cosine
+        said, cosine = np.flatnonzero(self.counts[:, place]).tolist(), self.candidates.column["cosine"][place]
         reasons = []
         if said:
             heaviest = sorted(said, key=lambda k: (-self.idf[k], k))[:4]

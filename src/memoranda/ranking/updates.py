@@ -66,7 +66,7 @@ def lift_updates(account: Account, scores: Floats, ranked: list[int]) -> tuple[F
 def _updates(evidence: Evidence, ranked: Sequence[int], scores: Floats) -> list[tuple[int, int]]:
     """Return which of the best candidates is updated by which: the older, the newer."""
     column, best, score = evidence.candidates.column, ranked[:FOLLOWERS], scores[ranked[:FOLLOWERS]]
-    dates = [column["happened_at"][i] for i in best]
+    dates = evidence.candidates.values("happened_at", best)
     newer = np.array([[date > leader for date in dates] for leader in dates[:LEADERS]])
     possible = newer & (score >= LEAST_SCORE * score[:LEADERS, None])
     if not possible.any():

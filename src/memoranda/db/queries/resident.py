@@ -4,16 +4,16 @@ What is proposed and what is counted is the same as where the database does both
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, String, TableValuedAlias, bindparam, func, literal_column, select
 
-from memoranda.candidates import Candidates
+from memoranda.candidates import Candidates, Raw
 from memoranda.db.corpora import Corpus
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.queries.counting import Counted
@@ -29,8 +29,6 @@ from memoranda.ranking.terms import Bools, Floats, Places, codes
 
 _FIRST, _GROWTH = 16, 4
 """Under a filter so many times what is wanted is looked up at first, and so many times more where that was too few."""
-
-T = TypeVar("T")
 
 Scores: TypeAlias = NDArray[np.float32] | Floats
 
@@ -124,16 +122,16 @@ class Asked:
         known = zip(cosines, rows.embedded[places].tolist(), strict=True)
         containers, stands = rows.containers[places], rows.places[places].tolist()
         columns = (
-            _Read([rows.ids[i] for i in at], dialect.identifiers),
+            Raw([rows.ids[i] for i in at], dialect.identifiers),
             *(texts or (none, none, none)),
             rows.lengths[places].astype(np.int64).tolist(),
             [cosine if embedded else None for cosine, embedded in known],
             by_words.tolist(),
             by_meaning.tolist(),
             rows.importances[places].tolist(),
-            _Read([rows.created_at[i] for i in at], dialect.moments),
-            _Read([rows.happened_at[i] for i in at], dialect.moments),
-            _Read(containers.tolist(), lambda numbers: [rows.names[i] for i in numbers]),
+            Raw([rows.created_at[i] for i in at], dialect.moments),
+            Raw([rows.happened_at[i] for i in at], dialect.moments),
+            Raw(containers.tolist(), lambda numbers: [rows.names[i] for i in numbers]),
             [None if place == NOWHERE else place for place in stands],
         )
         return Candidates(
@@ -204,23 +202,3 @@ class _Looked:
 
 def _listed() -> TableValuedAlias:
     return func.json_each(bindparam("numbers", type_=String)).table_valued("value")
-
-
-class _Read(Sequence[T]):
-    """A column as the driver gives it, of which a value is read when somebody asks for it."""
-
-    def __init__(self, raw: Sequence[Any], read: Callable[[Sequence[Any]], list[T]]) -> None:
-        self._raw = raw
-        self._read = read
-
-    def __len__(self) -> int:
-        return len(self._raw)
-
-    @overload
-    def __getitem__(self, place: int) -> T: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[T]: ...
-    def __getitem__(self, place: int | slice) -> T | list[T]:
-        if isinstance(place, slice):
-            return self._read(self._raw[place])
-        return self._read([self._raw[place]])[0]
