@@ -7,7 +7,9 @@ itself is in none of this until it is committed: such a transaction asks the fil
 
 import json
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,6 +63,7 @@ class _Resident:
     held: Held = field(default_factory=Held)
     seen: _Seen | None = None
     """None until they were read for the first time."""
+    nbytes: int = 0
     lock: Lock = field(default_factory=Lock)
 
 
@@ -70,12 +73,13 @@ class ResidentRows:
     def __init__(self) -> None:
         """Begin empty."""
         self._residents: OrderedDict[Owner, _Resident] = OrderedDict()
+        self._nbytes = 0
         self._lock = Lock()
 
     def forget(self) -> None:
         """Begin empty again."""
         with self._lock:
-            self._residents = OrderedDict()
+            self._residents, self._nbytes = OrderedDict(), 0
 
     def rows(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner) -> Rows | None:
         """Return an author's rows as they are now; None in a transaction that has written something itself.
@@ -94,67 +98,78 @@ class ResidentRows:
                 resident = self._residents[owner] = _Resident()
             self._residents.move_to_end(owner)
         with resident.lock:
-            self._refresh(conn, tables, corpus, owner, resident)
+            changed = self._refresh(conn, tables, corpus, owner, resident)
             rows = resident.held.rows
-        self._make_room()
+        if changed:
+            self._make_room(owner, resident)
         return rows
 
-    def _make_room(self) -> None:
+    def _make_room(self, owner: Owner, grown: _Resident) -> None:
+        """Count what an owner's rows take now, and let go of others' where that is too much."""
         with self._lock:
-            total = sum(resident.held.nbytes for resident in self._residents.values())
-            while total > BYTES_LIMIT and len(self._residents) > 1:
-                total -= self._residents.popitem(last=False)[1].held.nbytes
+            if self._residents.get(owner) is not grown:
+                return  # it was let go of meanwhile
+            now = grown.held.nbytes
+            self._nbytes += now - grown.nbytes
+            grown.nbytes = now
+            while self._nbytes > BYTES_LIMIT and len(self._residents) > 1:
+                self._nbytes -= self._residents.popitem(last=False)[1].nbytes
 
-    def _refresh(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner, resident: _Resident) -> None:
-        m, kind = corpus.table, corpus.kind
+    def _refresh(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner, resident: _Resident) -> bool:
+        """Read what came since, and say whether there was anything; one that fails leaves everything as it was."""
         row, vector, oldest, change = conn.execute(
-            tables.statements.get(("how far", kind), lambda: _how_far(tables, corpus))
+            tables.statements.get(("how far", corpus.kind), lambda: _how_far(tables, corpus))
         ).one()
         now, seen, held = _Seen(row or 0, vector or 0, change or 0), resident.seen, resident.held
-        if seen is not None and (now == seen or now.change < seen.change):
-            return
-        if seen is not None and now.change == seen.change and now.row <= seen.row and now.vector <= seen.vector:
-            return  # others have read on, in a transaction that began later
         if seen is None or seen.change < (oldest or 1) - 1 or 2 * held.dead > held.rows.size > _PAGE:
-            resident.held = Held()
-            self._read(conn, tables, corpus, owner, resident.held, "all", {})
-            resident.seen = now
-            return
-        span = {"seen_row": seen.row, "newest_row": now.row}
-        changed: set[int] = set()
-        if now.change > seen.change:
-            statement = tables.statements.get(("changes", kind), lambda: _changed(tables))
-            values: dict[str, Any] = {"seen_change": seen.change, "newest_change": now.change}
-            found = conn.execute(statement, values).all()
-            changed = {number for source, number in found if source == m.name}
-            gone = [number for source, number in found if source == tables.vectors.name]
-            changed |= held.numbers_of(gone, ())
-        if now.vector > seen.vector:
-            statement = tables.statements.get(("new vectors", kind), lambda: _new_vectors(tables, kind))
-            values = {**_named(owner), "seen_vector": seen.vector, "newest_vector": now.vector}
-            changed |= held.numbers_of((), conn.scalars(statement, values).all())
-        held.drop(sorted(changed))
-        if changed:
-            self._read(conn, tables, corpus, owner, held, "some", {"listed": json.dumps(sorted(changed))})
+            held = Held()
+            for page in self._read(conn, tables, corpus, owner, "all", {}):
+                held.add(page)
+            resident.held, resident.seen = held, now
+            return True
+        if now.change < seen.change or (
+            now.change == seen.change and now.row <= seen.row and now.vector <= seen.vector
+        ):
+            return False  # nothing came, or others have read on, in a transaction that began later
+        gone = self._changed(conn, tables, corpus, owner, held, seen, now)
+        fresh: list[Fresh] = []
+        if gone:
+            listed = {"listed": json.dumps(sorted(gone))}
+            fresh += chain.from_iterable(self._read(conn, tables, corpus, owner, "some", listed))
         if now.row > seen.row:
-            many = now.row - seen.row > max(_BY_NUMBER, held.rows.size)
-            self._read(conn, tables, corpus, owner, held, "own since" if many else "since", span)
+            which = "own since" if now.row - seen.row > max(_BY_NUMBER, held.rows.size) else "since"
+            span = {"seen_row": seen.row, "newest_row": now.row}
+            since = chain.from_iterable(self._read(conn, tables, corpus, owner, which, span))
+            fresh += [item for item in since if item.number not in gone]
+        held.drop(gone)
+        held.add(fresh)
         resident.seen = now
+        return True
+
+    def _changed(
+        self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner, held: Held, seen: _Seen, now: _Seen
+    ) -> set[int]:
+        """Return the numbers of the rows that were changed or deleted, or have another vector or none now."""
+        numbers: set[int] = set()
+        if now.change > seen.change:
+            statement = tables.statements.get("changes", lambda: _noted(tables))
+            span = {"seen_change": seen.change, "newest_change": now.change}
+            noted = conn.execute(statement, span).all()
+            numbers |= {number for source, number in noted if source == corpus.table.name}
+            numbers |= held.numbers_of([number for source, number in noted if source == tables.vectors.name], ())
+        if now.vector > seen.vector:
+            statement = tables.statements.get(("new vectors", corpus.kind), lambda: _new_vectors(tables, corpus.kind))
+            values = {**_named(owner), "seen_vector": seen.vector, "newest_vector": now.vector}
+            numbers |= held.numbers_of((), conn.scalars(statement, values).all())
+        return numbers
 
     def _read(
-        self,
-        conn: Connection,
-        tables: "Tables",
-        corpus: "Corpus",
-        owner: Owner,
-        held: Held,
-        which: str,
-        values: dict[str, Any],
-    ) -> None:
+        self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner, which: str, values: dict[str, Any]
+    ) -> Iterator[list[Fresh]]:
         statement = tables.statements.get(("resident", corpus.kind, which), lambda: _rows(tables, corpus, which))
         found = conn.execute(statement, {**_named(owner), **values})
         for page in found.partitions(_PAGE):
-            held.add(list(map(Fresh._make, page)))
+            yield list(map(Fresh._make, page))
 
 
 def _named(owner: Owner) -> dict[str, str]:
@@ -174,7 +189,7 @@ def _how_far(tables: "Tables", corpus: "Corpus") -> Select[Any]:
     return select(*(select(number).scalar_subquery() for number in asked))
 
 
-def _changed(tables: "Tables") -> Select[Any]:
+def _noted(tables: "Tables") -> Select[Any]:
     log = _changes(tables)
     span = (log.c.n > bindparam("seen_change", type_=Integer), log.c.n <= bindparam("newest_change", type_=Integer))
     return select(log.c.source, log.c.number).where(*span)

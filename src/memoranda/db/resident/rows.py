@@ -16,7 +16,7 @@ S = TypeVar("S", bound=np.generic)
 NOWHERE = np.iinfo(np.int64).min
 """Where a row stands that has no place in a container."""
 
-_FIRST_CAPACITY = 256
+_FIRST_CAPACITY = 16
 _ROW_BYTES = 500  # what a row takes, by and large, beside its vector and its terms
 _SPAN, _SHIFT = 1 << 33, 1 << 32  # of a container's seats: places lie between -2^31 and 2^31
 
