@@ -124,6 +124,10 @@ class Candidates(Sequence[Candidate]):
         made._rows = list(rows)
         return made
 
+    def changed(self, **columns: Sequence[Any]) -> "Candidates":
+        """Return the same rows with other columns in place of some."""
+        return Candidates(tuple((self.column | columns).values()), **self.known)
+
     def values(self, name: str, places: Sequence[int]) -> list[Any]:
         """Return what a column has in some places."""
         column = self.column[name]

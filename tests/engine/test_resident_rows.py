@@ -10,7 +10,10 @@ import pytest
 from memoranda import MemoryEngine
 from memoranda.db.dialects import sqlite_resident
 from memoranda.db.dialects.sqlite import SqliteDialect
+from memoranda.db.migrations.revisions.r0009_changes import KEPT
+from memoranda.db.resident import rows
 from memoranda.embedders.hash_words import HashWords
+from memoranda.pipelines import context, recalling
 from memoranda.policies import FloorPolicy
 from memoranda.testing import DeferredEmbedder
 
@@ -40,8 +43,7 @@ def asked(engine, **scope):
 
 def changed(rnd, me):
     """Do one of the things that may happen to a memory."""
-    rows = me.memories.list(limit=100)
-    one = rnd.choice(rows).id
+    one = rnd.choice(me.memories.list(limit=100)).id
     act = rnd.choice(["keep", "supersede", "undo", "delete", "mark", "write"])
     if act == "keep":
         me.memories.keep(sentence(rnd), id=one, about="everyone")
@@ -82,8 +84,8 @@ def test_candidates_are_those_that_the_file_proposes(url, monkeypatch):
     rnd = random.Random(3)
     with MemoryEngine(url, embedder="hash/words") as engine:
         me = engine.persona("main", user="ana")
-        rows = [{"content": sentence(rnd), "session": "walk", "position": n} for n in range(60)]
-        me.memories.write_many(rows + [{"content": sentence(rnd), "category": "things"} for _ in range(60)])
+        turns = [{"content": sentence(rnd), "session": "walk", "position": n} for n in range(60)]
+        me.memories.write_many(turns + [{"content": sentence(rnd), "category": "things"} for _ in range(60)])
         me.scoped(space="work").memories.write_many([sentence(rnd) for _ in range(60)])
         held = asked(engine), asked(engine, space="work")
         monkeypatch.setattr(SqliteDialect, "resident", lambda *_: None)
@@ -125,7 +127,7 @@ def test_after_more_changes_than_are_kept_everything_is_read_anew(url, tmp_path)
             count = (
                 "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ?) SELECT 'none', 0 FROM c"
             )
-            file.execute(f"INSERT INTO memoranda_changes(source, number) {count}", (sqlite_resident.KEPT_CHANGES + 5,))
+            file.execute(f"INSERT INTO memoranda_changes(source, number) {count}", (KEPT + 5,))
         file.close()
         two.persona("main").memories.keep(
             "The tram is late.", id=me.memories.write("The tram is slow.").id, about="everyone"
@@ -135,7 +137,7 @@ def test_after_more_changes_than_are_kept_everything_is_read_anew(url, tmp_path)
         with sqlite3.connect(tmp_path / "m.db") as file:
             (kept,) = file.execute("SELECT count(*) FROM memoranda_changes").fetchone()
         file.close()
-        assert kept == sqlite_resident.KEPT_CHANGES
+        assert kept == KEPT
 
 
 def test_no_more_is_held_than_fits(url, monkeypatch):
@@ -177,3 +179,126 @@ def test_many_ask_while_others_write(url):
             for mine in ("boat", "hat"):
                 found = engine.persona("main").recall(f"The {mine} has the number", limit=50, floor=OPEN)
                 assert len([hit for hit in found if mine in hit.content]) == 15
+
+
+@pytest.mark.parametrize("preset", ["standard", "journal", "ledger", "statements"])
+def test_every_ranker_judges_as_it_does_by_the_file(url, monkeypatch, preset):
+    rnd = random.Random(4)
+    with MemoryEngine(url, embedder="hash/words", preset=preset) as engine:
+        me = engine.persona("main", user="ana")
+        me.memories.write_many([{"content": sentence(rnd), "about": "everyone"} for _ in range(80)])
+
+        def judged():
+            answers = [me.recall(question) for question in ("Who sold a boat?", "kettle Porto", "Carla Faro hat")]
+            hits = [[*answer, *answer.nearest] for answer in answers]
+            return [
+                [(hit.id, pytest.approx(hit.score, abs=1e-3), hit.confidence, hit.reasons) for hit in found]
+                for found in hits
+            ]
+
+        held = judged()
+        monkeypatch.setattr(SqliteDialect, "resident", lambda *_: None)
+        assert any(held) and judged() == held
+
+
+def test_a_floor_is_measured_as_it_is_by_the_file(url, monkeypatch):
+    rnd = random.Random(5)
+    with MemoryEngine(url, embedder="hash/words") as engine:
+        engine.persona("main").memories.write_many([sentence(rnd) for _ in range(150)])
+        held = engine.calibrate()
+        monkeypatch.setattr(SqliteDialect, "resident", lambda *_: None)
+        by_file = engine.calibrate()
+        assert (held.floor, held.auroc, held.absent_answered) == (by_file.floor, by_file.auroc, by_file.absent_answered)
+        assert held.auroc < 1
+
+
+def test_a_fact_that_is_replaced_meanwhile_is_found_in_the_form_of_the_moment(url, monkeypatch):
+    begun, go, look = threading.Event(), threading.Event(), context.moved
+    found: list[Any] = []
+
+    def pausing(conn, tables, model):
+        told = look(conn, tables, model)  # from here on the transaction sees the file as it is now
+        if threading.current_thread().name == "old":
+            begun.set()
+            assert go.wait(20)
+        return told
+
+    monkeypatch.setattr(recalling, "moved", pausing)
+    with MemoryEngine(url, embedder="hash/words") as engine:
+        me = engine.persona("main")
+        kettle = me.memories.write("The kettle is blue.")
+        me.recall("kettle")
+        old = threading.Thread(target=lambda: found.extend(me.recall("Which kettle?", floor=OPEN)), name="old")
+        old.start()
+        assert begun.wait(20)
+        me.memories.supersede(kettle.id, "The kettle is green.")
+        assert [hit.content for hit in me.recall("Which kettle?", floor=OPEN)] == ["The kettle is green."]
+        go.set()
+        old.join()
+    assert [hit.id for hit in found] == [kettle.id]
+
+
+def test_what_is_half_read_is_begun_anew(url, monkeypatch):
+    with MemoryEngine(url, embedder="hash/words") as engine:
+        me = engine.persona("main")
+        me.memories.write("The kettle is blue.")
+        assert me.recall("kettle")
+        me.memories.write_many(["The tram is late.", "The boat is red."])
+        with monkeypatch.context() as broken:
+            broken.setattr(rows, "unit", lambda vectors: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                me.recall("tram")
+        for thing in ("kettle", "tram", "boat"):
+            assert thing in me.recall(f"Where is the {thing}?", limit=1)[0].content
+
+
+def test_a_vector_of_another_length_is_none(url, tmp_path):
+    with MemoryEngine(url, embedder="hash/words") as engine:
+        me = engine.persona("main")
+        me.memories.write("The kettle is blue.")
+        assert me.recall("kettle")
+        me.memories.write("The tram is late.")
+        with sqlite3.connect(tmp_path / "m.db") as file:
+            file.execute("UPDATE memoranda_vectors SET vector = x'0000803f' WHERE n = 2")
+        file.close()
+        assert me.recall("Is the tram late?")[0].content == "The tram is late."
+
+
+def test_a_file_that_was_put_back_from_a_copy_is_read_anew(url, tmp_path):
+    with MemoryEngine(url, embedder="hash/words") as engine:
+        me = engine.persona("main")
+        kettle = me.memories.write("The kettle is blue.")
+        engine.backup(tmp_path / "copy.db")
+        me.memories.supersede(kettle.id, "The kettle is green.")
+        assert me.recall("Which kettle?", floor=OPEN)[0].content == "The kettle is green."
+        with sqlite3.connect(tmp_path / "copy.db") as copy, sqlite3.connect(tmp_path / "m.db") as file:
+            copy.backup(file)
+        copy.close()
+        file.close()
+        assert me.recall("Which kettle?", floor=OPEN)[0].content == "The kettle is blue."
+        me.memories.supersede(me.memories.write("The tram is slow.").id, "The tram is late.")
+        assert {hit.content for hit in me.recall("kettle tram", floor=OPEN)} == {
+            "The kettle is blue.",
+            "The tram is late.",
+        }
+
+
+def test_nobody_waits_for_who_reads_for_long(url, monkeypatch):
+    begun, go, add = threading.Event(), threading.Event(), rows.Held.add
+
+    def long(held, fresh):
+        begun.set()
+        assert go.wait(20)
+        add(held, fresh)
+
+    with MemoryEngine(url, embedder="hash/words", pool_size=2, timeout=5) as engine:
+        me = engine.persona("main")
+        me.memories.write("The kettle is blue.")
+        monkeypatch.setattr(rows.Held, "add", long)
+        first = threading.Thread(target=me.recall, args=("kettle",))
+        first.start()
+        assert begun.wait(20)
+        for _ in range(3):
+            assert me.recall("Which kettle is blue?")
+        go.set()
+        first.join()

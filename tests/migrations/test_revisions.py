@@ -38,6 +38,11 @@ def dialect_of(host):
     return dialect_for(host.dialect.name, schema="memoranda")
 
 
+def is_undeclared(dialect, name):
+    """Say whether a table is the dialect's own business: what it finds words and changed rows by."""
+    return name in (f"{dialect.prefix}version", f"{dialect.prefix}changes") or "_fts" in name
+
+
 def setup(url):
     with MemoryEngine(url, embedder="none") as engine:
         return engine.setup()
@@ -51,7 +56,7 @@ def test_the_revisions_make_the_declared_tables(blank_url, host):
     def ours(name, kind, parent):
         if kind == "schema":
             return name == dialect.schema
-        return not (kind == "table" and (name == f"{dialect.prefix}version" or "_fts" in name))
+        return not (kind == "table" and is_undeclared(dialect, name))
 
     with host.connect() as connection:
         options = {
@@ -69,7 +74,7 @@ def described(host, dialect):
     found = inspect(host)
     tables = {}
     for name in found.get_table_names(schema=dialect.schema):
-        if name == f"{dialect.prefix}version" or "_fts" in name:
+        if is_undeclared(dialect, name):
             continue
         columns = {
             c["name"]: (str(c["type"]), c["nullable"], c.get("default"), (c.get("computed") or {}).get("sqltext"))

@@ -85,6 +85,7 @@ def _prepared(context: Context, batch: Sequence[tuple[Row, str]]) -> Steps[list[
             ranking=ranking,
             filters=Filters(),
             now=now,
+            texts=True,
         )
         for text, vector in zip(texts, vectors, strict=True)
     ]

@@ -4,12 +4,12 @@ What a policy leaves open is measured, for each embedder on public sets or on a 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 from typing import Any
 
-from memoranda.candidates import Candidate
+from memoranda.candidates import Candidate, Candidates
 from memoranda.policies import FloorPolicy
 from memoranda.ranking.scored import Ranking, Scored
 
@@ -79,13 +79,9 @@ class Floor:
         """Return the candidates as the ranker shall see them: what lies too far has no place in the vector leg."""
         if not self.enabled or self.dense_max is None:
             return candidates
-        limit = self.dense_max
-        return [
-            replace(candidate, by_meaning=False)
-            if candidate.by_meaning and not _within(candidate, limit)
-            else candidate
-            for candidate in candidates
-        ]
+        columns = Candidates.of(candidates)
+        pairs = zip(columns.column["by_meaning"], columns.column["cosine"], strict=True)
+        return columns.changed(by_meaning=[near and _within(cosine, self.dense_max) for near, cosine in pairs])
 
     def passing(self, ranked: Sequence[Scored]) -> Sequence[Scored]:
         """Return what is near and sure enough, in the order it came in; nothing if the best of it is not sure."""
@@ -105,9 +101,9 @@ class Floor:
         dense_max = inf if self.dense_max is None else self.dense_max
         lexical_max = dense_max if self.lexical_max is None else self.lexical_max
         if not candidate.by_words:
-            return _within(candidate, dense_max)
-        by_meaning = candidate.by_meaning and _within(candidate, dense_max)
-        return by_meaning or _within(candidate, lexical_max)
+            return _within(candidate.cosine, dense_max)
+        by_meaning = candidate.by_meaning and _within(candidate.cosine, dense_max)
+        return by_meaning or _within(candidate.cosine, lexical_max)
 
 
 def _surest(ranked: Sequence[Scored]) -> float:
@@ -139,7 +135,7 @@ def settle(policy: FloorPolicy, measured: Measured, *, unasked: bool = False) ->
     )
 
 
-def _within(candidate: Candidate, limit: float) -> bool:
+def _within(cosine: float | None, limit: float) -> bool:
     """Say whether a row is strictly nearer than a distance; what has no vector to compare is exempt."""
     # six digits: single precision must not decide about a distance that is the limit itself
-    return candidate.cosine is None or round(1 - candidate.cosine, 6) < limit
+    return cosine is None or round(1 - cosine, 6) < limit

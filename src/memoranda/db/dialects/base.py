@@ -258,8 +258,13 @@ class Dialect(Protocol):
         """Create what full text needs beside the table of this noun."""
         ...
 
-    def note_changes(self, op: "Operations", nouns: Sequence[str]) -> None:
-        """Have it noted which rows of these tables are changed or deleted, where rows are held in memory."""
+    def note_changes(self, op: "Operations", kept: int) -> None:
+        """Have it noted which rows are changed or deleted, where rows are held in memory.
+
+        Args:
+            op: What makes tables.
+            kept: How many of the newest changes are kept.
+        """
         ...
 
     def auto_upgrade(self) -> bool:

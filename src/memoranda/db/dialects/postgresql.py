@@ -222,7 +222,7 @@ class PostgresqlDialect(PostgresqlSearch):
     def create_search(self, op: "Operations", noun: str) -> None:
         """Do nothing: column and index are part of the table."""
 
-    def note_changes(self, op: "Operations", nouns: Sequence[str]) -> None:
+    def note_changes(self, op: "Operations", kept: int) -> None:
         """Note none: no rows are held in memory."""
 
     def auto_upgrade(self) -> bool:

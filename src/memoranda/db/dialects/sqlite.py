@@ -27,7 +27,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
-from memoranda.db.dialects import in_memory, sqlite_json, sqlite_scrubbing, sqlite_upkeep
+from memoranda.db.dialects import in_memory, sqlite_json, sqlite_resident, sqlite_scrubbing, sqlite_upkeep
 from memoranda.db.dialects.base import (
     ROW_KEY,
     EngineOptions,
@@ -37,7 +37,7 @@ from memoranda.db.dialects.base import (
     VectorQuestion,
 )
 from memoranda.db.dialects.sqlite_inserts import PackedVector, SqliteInserts
-from memoranda.db.dialects.sqlite_resident import CHANGES, KEPT_CHANGES, ResidentRows
+from memoranda.db.dialects.sqlite_resident import ResidentRows
 from memoranda.db.dialects.sqlite_search import SqliteSearch
 from memoranda.db.dialects.sqlite_vectors import VectorCache
 from memoranda.db.inserts import Prepared, driving
@@ -254,20 +254,9 @@ class SqliteDialect(SqliteSearch):
                 )
         conn.exec_driver_sql("ANALYZE sqlite_schema")
 
-    def note_changes(self, op: "Operations", nouns: Sequence[str]) -> None:
+    def note_changes(self, op: "Operations", kept: int) -> None:
         """Create the table of changes, and the triggers that fill it; of vectors none is changed, some are deleted."""
-        name = f"{self.prefix}{CHANGES}"
-        op.execute(
-            f"CREATE TABLE {name} (n INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, number INTEGER NOT NULL)"
-        )
-        changes = [(noun, change) for noun in nouns for change in ("update", "delete")]
-        for noun, change in (*changes, ("vectors", "delete")):
-            table = f"{self.prefix}{noun}"
-            op.execute(
-                f"CREATE TRIGGER {table}_{change}_noted AFTER {change.upper()} ON {table} BEGIN "
-                f"INSERT INTO {name}(source, number) VALUES ('{table}', old.n); "
-                f"DELETE FROM {name} WHERE n <= last_insert_rowid() - {KEPT_CHANGES}; END"
-            )
+        sqlite_resident.note_changes(op, self.prefix, kept)
 
     def auto_upgrade(self) -> bool:
         """Set a file up on first use."""
@@ -353,4 +342,5 @@ class SqliteDialect(SqliteSearch):
 
     def check_search(self, conn: Connection, tables: "Tables") -> list[str]:
         """Have FTS5 compare its indexes with their tables."""
-        return sqlite_upkeep.check_search(conn, [corpus.fts for corpus in tables.corpora.values()])
+        indexes = [corpus.fts for corpus in tables.corpora.values()]
+        return [*sqlite_upkeep.check_search(conn, indexes), *sqlite_resident.check_noting(conn, self.prefix)]

@@ -1,8 +1,10 @@
 """Keeps authors' rows in memory in step with a SQLite file, whoever writes to it.
 
-New rows and vectors are known by their numbers, which rise; rows that were changed or deleted by the table of changes,
-which triggers fill. A question reads what came since it was last asked, before it looks. What a transaction has written
-itself is in none of this until it is committed: such a transaction asks the file.
+New rows and vectors are found by their numbers, rows that were changed or deleted by the table of changes, which
+triggers fill: the number of a row that is gone may be given again, and stands there then. A question reads what came
+since the last one, before it looks. The file is asked itself by a transaction that has written something, for that is
+not committed yet, by one that began before what was read last, and while somebody else reads an author's rows for long.
+What was erased is let go of when its author is asked again, in this process as in every other.
 """
 
 import json
@@ -35,27 +37,56 @@ from memoranda.db.dialects.sqlite_vectors import has_written
 from memoranda.db.resident import Fresh, Held, Owner, Rows
 
 if TYPE_CHECKING:
+    from alembic.operations import Operations
+
     from memoranda.db.corpora import Corpus
     from memoranda.db.schema import Tables
 
 BYTES_LIMIT = 1 << 30
 """Together the rows in memory take at most this much; those asked for longest ago go first."""
 
-CHANGES = "changes"
-"""The table of what was changed or deleted."""
+_CHANGES = "changes"
+_NOTED = (
+    *((noun, change) for noun in ("memories", "knowledge_chunks", "messages") for change in ("update", "delete")),
+    ("vectors", "delete"),
+)
 
 _PAGE = 4096
 _BY_NUMBER = 1000  # so many new rows are read by their numbers, whoever's they are; of more only an author's own
-KEPT_CHANGES = 20_000
-"""So many of the newest changes are kept: who comes later than that reads everything anew."""
+_PATIENCE = 0.05  # seconds to wait for who reads what came since
 
 
 class _Seen(NamedTuple):
-    """How far the tables had been written: the highest numbers."""
+    """How far the tables had been written: the highest numbers, and what stood there."""
 
     row: int
     vector: int
     change: int
+    newest: str | None
+    """The id of the row."""
+    noted: str | None
+    """The change."""
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """What the statement names that looks how far they have been written now."""
+        return {"seen_row": self.row, "seen_change": self.change}
+
+    def is_replaced(self, now: "_Seen", newest: str | None, noted: str | None) -> bool:
+        """Say whether something else stands there now without a change that says so.
+
+        Args:
+            now: How far the tables have been written now.
+            newest: The id of the row that has the number of the newest one of then.
+            noted: The change that has the number of the newest one of then.
+        """
+        return noted != self.noted or (now.change == self.change and newest != self.newest)
+
+    def is_before(self, other: "_Seen") -> bool:
+        """Say whether it was seen in an older state of the file."""
+        if self.change != other.change:
+            return self.change < other.change
+        return self.row < other.row or self.vector < other.vector
 
 
 @dataclass(slots=True)
@@ -82,7 +113,7 @@ class ResidentRows:
             self._residents, self._nbytes = OrderedDict(), 0
 
     def rows(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner) -> Rows | None:
-        """Return an author's rows as they are now; None in a transaction that has written something itself.
+        """Return an author's rows as they are now, None where the file is to be asked itself.
 
         Args:
             conn: A connection inside a transaction.
@@ -97,12 +128,20 @@ class ResidentRows:
             if resident is None:
                 resident = self._residents[owner] = _Resident()
             self._residents.move_to_end(owner)
-        with resident.lock:
-            changed = self._refresh(conn, tables, corpus, owner, resident)
+        if not resident.lock.acquire(timeout=_PATIENCE):
+            return None
+        before = resident.held.rows
+        try:
+            is_current = self._refresh(conn, tables, corpus, owner, resident)
             rows = resident.held.rows
-        if changed:
+        except BaseException:
+            resident.held, resident.seen = Held(), None  # what is half done is begun anew
+            raise
+        finally:
+            resident.lock.release()
+        if rows is not before:
             self._make_room(owner, resident)
-        return rows
+        return rows if is_current else None
 
     def _make_room(self, owner: Owner, grown: _Resident) -> None:
         """Count what an owner's rows take now, and let go of others' where that is too much."""
@@ -116,21 +155,28 @@ class ResidentRows:
                 self._nbytes -= self._residents.popitem(last=False)[1].nbytes
 
     def _refresh(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner, resident: _Resident) -> bool:
-        """Read what came since, and say whether there was anything; one that fails leaves everything as it was."""
-        row, vector, oldest, change = conn.execute(
-            tables.statements.get(("how far", corpus.kind), lambda: _how_far(tables, corpus))
-        ).one()
-        now, seen, held = _Seen(row or 0, vector or 0, change or 0), resident.seen, resident.held
-        if seen is None or seen.change < (oldest or 1) - 1 or 2 * held.dead > held.rows.size > _PAGE:
+        """Read what came since; False in a transaction that began before what was read last."""
+        seen, held = resident.seen, resident.held
+        bounds = {"seen_row": -1, "seen_change": -1} if seen is None else seen.bounds
+        statement = tables.statements.get(("how far", corpus.kind), lambda: _how_far(tables, corpus))
+        row, vector, oldest, change, *there = conn.execute(statement, bounds).one()
+        now = _Seen(row or 0, vector or 0, change or 0, *there[:2])
+        if seen is not None and now.is_before(seen):
+            return False
+        # Of a file that was put back from a copy the numbers go on, and mean something else.
+        if (
+            seen is None
+            or seen.change < (oldest or 1) - 1
+            or seen.is_replaced(now, *there[2:])
+            or 2 * held.dead > held.rows.size > _PAGE
+        ):
             held = Held()
             for page in self._read(conn, tables, corpus, owner, "all", {}):
                 held.add(page)
             resident.held, resident.seen = held, now
             return True
-        if now.change < seen.change or (
-            now.change == seen.change and now.row <= seen.row and now.vector <= seen.vector
-        ):
-            return False  # nothing came, or others have read on, in a transaction that began later
+        if now == seen:
+            return True
         gone = self._changed(conn, tables, corpus, owner, held, seen, now)
         fresh: list[Fresh] = []
         if gone:
@@ -152,7 +198,7 @@ class ResidentRows:
         """Return the numbers of the rows that were changed or deleted, or have another vector or none now."""
         numbers: set[int] = set()
         if now.change > seen.change:
-            statement = tables.statements.get("changes", lambda: _noted(tables))
+            statement = tables.statements.get(("changes", corpus.kind), lambda: _noted(tables, corpus))
             span = {"seen_change": seen.change, "newest_change": now.change}
             noted = conn.execute(statement, span).all()
             numbers |= {number for source, number in noted if source == corpus.table.name}
@@ -178,21 +224,28 @@ def _named(owner: Owner) -> dict[str, str]:
 
 def _changes(tables: "Tables") -> Any:
     return table(
-        f"{tables.dialect.prefix}{CHANGES}", column("n", Integer), column("source", String), column("number", Integer)
+        f"{tables.dialect.prefix}{_CHANGES}", column("n", Integer), column("source", String), column("number", Integer)
     )
 
 
 def _how_far(tables: "Tables", corpus: "Corpus") -> Select[Any]:
     """Ask for each number by itself, or SQLite reads the whole table."""
-    log = _changes(tables)
-    asked = (func.max(corpus.table.c.n), func.max(tables.vectors.c.n), func.min(log.c.n), func.max(log.c.n))
-    return select(*(select(number).scalar_subquery() for number in asked))
+    m, log = corpus.table, _changes(tables)
+    change = log.c.source + literal_column("' '", String) + log.c.number
+    last = [select(func.max(rows.c.n)).scalar_subquery() for rows in (m, log)]
+    numbers = [bindparam(name, type_=Integer) for name in ("seen_row", "seen_change")]
+    asked: list[Select[Any]] = [select(func.max(m.c.n)), select(func.max(tables.vectors.c.n))]
+    asked += [select(func.min(log.c.n)), select(func.max(log.c.n))]
+    for newest, noted in (last, numbers):
+        asked += [select(type_coerce(m.c.id, String)).where(m.c.n == newest), select(change).where(log.c.n == noted)]
+    return select(*(one.scalar_subquery() for one in asked))
 
 
-def _noted(tables: "Tables") -> Select[Any]:
+def _noted(tables: "Tables", corpus: "Corpus") -> Select[Any]:
     log = _changes(tables)
     span = (log.c.n > bindparam("seen_change", type_=Integer), log.c.n <= bindparam("newest_change", type_=Integer))
-    return select(log.c.source, log.c.number).where(*span)
+    sources = [literal_column(f"'{noted.name}'", String) for noted in (corpus.table, tables.vectors)]
+    return select(log.c.source, log.c.number).where(*span, log.c.source.in_(sources))
 
 
 def _new_vectors(tables: "Tables", kind: str) -> Select[Any]:
@@ -246,3 +299,30 @@ def _since(number: ColumnElement[int]) -> tuple[ColumnElement[bool], ColumnEleme
 
 def _listed() -> Select[Any]:
     return select(func.json_each(bindparam("listed", type_=String)).table_valued("value").c.value)
+
+
+def note_changes(op: "Operations", prefix: str, kept: int) -> None:
+    """Create the table of changes, and the triggers that fill it and keep it small."""
+    name = f"{prefix}{_CHANGES}"
+    op.execute(
+        f"CREATE TABLE {name} (n INTEGER PRIMARY KEY AUTOINCREMENT, source TEXT NOT NULL, number INTEGER NOT NULL)"
+    )
+    for noun, change in _NOTED:
+        own = f"{prefix}{noun}"
+        held = "WHEN old.kind <> 'item' " if noun == "vectors" else ""  # items are not held
+        op.execute(
+            f"CREATE TRIGGER {own}_{change}_noted AFTER {change.upper()} ON {own} {held}BEGIN "
+            f"INSERT INTO {name}(source, number) VALUES ('{own}', old.n); "
+            f"DELETE FROM {name} WHERE n <= last_insert_rowid() - {kept}; END"
+        )
+
+
+def check_noting(conn: Connection, prefix: str) -> list[str]:
+    """Look for the table of changes and its triggers, and return what is wrong."""
+    there = set(conn.exec_driver_sql("SELECT name FROM sqlite_schema WHERE type IN ('table', 'trigger')").scalars())
+    if f"{prefix}{_CHANGES}" not in there:
+        return [f"the table {prefix}{_CHANGES} is missing: rows in memory cannot be kept in step"]
+    triggers = (f"{prefix}{noun}_{change}_noted" for noun, change in _NOTED)
+    return [
+        f"the trigger {name} is missing: rows in memory are not kept in step" for name in triggers if name not in there
+    ]

@@ -55,8 +55,8 @@ class SqliteSearch:
     residents: ResidentRows
 
     def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner) -> Rows | None:
-        """Read what came since it was last asked for."""
-        return self.residents.rows(conn, tables, corpus, owner)
+        """Read what came since it was last asked for; items have a search of their own."""
+        return None if corpus.kind == "item" else self.residents.rows(conn, tables, corpus, owner)
 
     def text_leg(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: TextQuestion, limit: int

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BYTES_LIMIT = 1 << 30
 """Together the matrices hold at most this much; the one that was used longest ago goes first."""
 
-_CHANGES = "memoranda_changes"  # in the `info` of a connection: how many rows it had changed when it began
+_CHANGES = "memoranda_rows_changed"  # in the `info` of a connection: how many rows it had changed when it began
 _KEY = ("tenant", "persona", "kind", "model")
 _FIRST_CAPACITY = 256
 _PAGE = 4096

@@ -46,6 +46,7 @@ from memoranda.db.schema import Tables
 from memoranda.db.statements import Leg, Selection, named
 from memoranda.filters import Filters
 from memoranda.policies import RankingPolicy, VisibilityPolicy
+from memoranda.ranking import READS_TEXTS
 from memoranda.ranking.evidence import inverse_frequency
 from memoranda.scope import Scope, author_cell, project_cell
 
@@ -75,6 +76,8 @@ class Question:
     ranking: RankingPolicy
     filters: Filters
     now: datetime
+    texts: bool = False
+    """Whether the terms of the candidates are read as they are written, not only counted."""
 
 
 def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query, Candidates]:
@@ -119,11 +122,12 @@ def _held(
     if shared or filters.as_of is not None or filters.include_inactive or _asks_newest(corpus, question):
         return None
     owner = Owner(scope.tenant, scope.persona, scope.author, corpus.kind, question.model or "")
+    texts = question.texts or question.ranking.name in READS_TEXTS
     rows = tables.dialect.resident(conn, tables, corpus, owner)
     return (
         None
         if rows is None
-        else resident.Asked(tables, corpus, owner, rows, question.terms, question.ranking, question.filters)
+        else resident.Asked(tables, corpus, owner, rows, question.terms, question.ranking, filters, texts)
     )
 
 

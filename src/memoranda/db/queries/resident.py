@@ -1,6 +1,7 @@
 """Candidates among rows that are held in memory: proposed there, and looked up by the database, which says who may see.
 
-What is proposed and what is counted is the same as where the database does both, see `memoranda.db.queries.candidates`.
+What is proposed is the same as where the database does it, see `memoranda.db.queries.candidates`; but of the rows that
+say a term those count alone that hold now, which an index of full text cannot tell from those that were replaced.
 """
 
 import json
@@ -23,7 +24,6 @@ from memoranda.db.schema import Tables
 from memoranda.db.statements import Selection
 from memoranda.filters import Filters
 from memoranda.policies import RankingPolicy
-from memoranda.ranking import READS_TEXTS
 from memoranda.ranking.evidence import K1, B
 from memoranda.ranking.terms import Bools, Floats, Places, codes
 
@@ -44,6 +44,8 @@ class Asked:
     terms: Sequence[str]
     policy: RankingPolicy
     filters: Filters
+    texts: bool
+    """Whether the candidates' texts are wanted."""
 
     @cached_property
     def _saying(self) -> list[NDArray[np.int32]]:
@@ -86,7 +88,7 @@ class Asked:
         around = rows.beside(np.concatenate(kept), reach)
         looked.up(around)
         places = np.unique(np.concatenate((*kept, around[looked.seen[around]])))
-        texts = self._texts(conn, places) if self.policy.name in READS_TEXTS else None
+        texts = self._texts(conn, places) if self.texts else None
         cosines = [None] * len(places) if meaning is None else meaning[0][places].tolist()
         return self._made(places, texts, np.isin(places, by_words), np.isin(places, by_meaning), cosines)
 

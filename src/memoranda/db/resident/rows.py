@@ -17,6 +17,7 @@ NOWHERE = np.iinfo(np.int64).min
 """Where a row stands that has no place in a container."""
 
 _FIRST_CAPACITY = 16
+_BYTES = 8192  # what nobody's rows take already
 _ROW_BYTES = 500  # what a row takes, by and large, beside its vector and its terms
 _SPAN, _SHIFT = 1 << 33, 1 << 32  # of a container's seats: places lie between -2^31 and 2^31
 
@@ -167,13 +168,14 @@ class Held:
         self._by_number: dict[int, int] = {}
         self._by_id: dict[Any, int] = {}
         self._by_vector: dict[int, int] = {}
+        self._vector_of: dict[int, int] = {}
         self.rows = self._all(np.empty(0, np.bool_), (), Postings(), Postings())
 
     @property
     def nbytes(self) -> int:
         """What it takes in memory, in bytes, by and large."""
         terms = self._content.nbytes + self._categories.nbytes + self.rows.said.nbytes + self.rows.seats.nbytes
-        return self._vectors.values.nbytes + terms + self.rows.size * _ROW_BYTES
+        return _BYTES + self._vectors.values.nbytes + terms + self.rows.size * _ROW_BYTES
 
     def numbers_of(self, vectors: Iterable[int], owners: Iterable[Any]) -> set[int]:
         """Return the numbers of the rows here that have one of these vectors, or are one of these owners."""
@@ -189,6 +191,8 @@ class Held:
         alive[places] = False
         for place in places:
             self._by_id.pop(self._ids[place], None)
+            if (vector := self._vector_of.pop(place, None)) is not None:
+                self._by_vector.pop(vector, None)
         self.dead += len(places)
         self.rows = replace(self.rows, alive=alive)
 
@@ -209,7 +213,7 @@ class Held:
         for place, row in enumerate(fresh, first):
             self._by_number[row.number] = self._by_id[row.id] = place
             if row.vector_number is not None:
-                self._by_vector[row.vector_number] = place
+                self._by_vector[row.vector_number], self._vector_of[place] = place, row.vector_number
             if row.container not in self._named:
                 self._named[row.container] = len(self._names)
                 self._names.append(row.container)
@@ -233,8 +237,7 @@ class Held:
             containers,
             places,
             alive,
-            self._unit_vectors([row.vector for row in fresh]),
-            self._embedded.add([row.vector is not None for row in fresh]),
+            *self._unit_vectors([row.vector for row in fresh]),
             self._unspaced.add([is_unspaced(row.content_terms) for row in fresh]),
             content,
             categories,
@@ -242,17 +245,20 @@ class Held:
             seats.grown(_seats(containers[seated], places[seated]), seated),
         )
 
-    def _unit_vectors(self, packed: Sequence[bytes | None]) -> NDArray[np.float32]:
-        there = [place for place, vector in enumerate(packed) if vector is not None]
-        if there and not self._vectors.values.shape[1]:
+    def _unit_vectors(self, packed: Sequence[bytes | None]) -> tuple[NDArray[np.float32], Bools]:
+        """Return all vectors, and which rows have one: one as long as the others, for no other can be compared."""
+        first = next((vector for vector in packed if vector is not None), None)
+        if first is not None and not self._vectors.values.shape[1]:
             before = self._vectors.size
-            self._vectors = _Growing(np.float32, len(packed[there[0]] or b"") // 4)
+            self._vectors = _Growing(np.float32, len(first) // 4)
             self._vectors.add(np.zeros((before, self._vectors.values.shape[1]), np.float32))
-        added = np.zeros((len(packed), self._vectors.values.shape[1]), np.float32)
-        if there:
-            joined = b"".join([vector for vector in packed if vector is not None])
-            added[there] = unit(np.frombuffer(joined, "<f4").reshape(len(there), -1))
-        return self._vectors.add(added)
+        width = self._vectors.values.shape[1]
+        usable = [vector for vector in packed if vector is not None and len(vector) == 4 * width]
+        has = np.array([vector is not None and len(vector) == 4 * width for vector in packed], np.bool_)
+        added = np.zeros((len(packed), width), np.float32)
+        if usable:
+            added[has] = unit(np.frombuffer(b"".join(usable), "<f4").reshape(len(usable), -1))
+        return self._vectors.add(added), self._embedded.add(has)
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -7,7 +7,10 @@ if TYPE_CHECKING:
 
     from memoranda.db.dialects.base import Dialect
 
+KEPT = 20_000
+"""So many of the newest changes are kept: who comes later than that reads everything anew."""
+
 
 def upgrade(op: "Operations", dialect: "Dialect") -> None:
-    """Have changes of the rows that are searched noted, where somebody asks for them."""
-    dialect.note_changes(op, ("memories", "knowledge_chunks", "messages", "store_item_texts"))
+    """Have changes of the rows that are held noted, where any are."""
+    dialect.note_changes(op, KEPT)
