@@ -247,7 +247,7 @@ def test_an_engine_nobody_has_any_more_takes_its_thread_along(file):
         gc.collect()
         return gone() is None and not thread.is_alive()
 
-    assert until(ended)
+    assert until(ended, 60)
 
 
 def test_a_job_leaves_no_text_in_memory_that_was_erased_meanwhile(file):
