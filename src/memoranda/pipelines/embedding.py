@@ -78,15 +78,22 @@ def in_halves(
                 middle = (begin + end) // 2
                 left += [(middle, end), (begin, middle)]
                 continue
-            if not some and not error.texts:
-                yield from embed([_HARMLESS], purpose, limit)  # a service that refuses this as well is not asked on
             refused += 1
+            if not some and (not error.texts or not left or refused == _PATIENCE):
+                yield from _takes_another(purpose, limit)
+                some = True
             said = f"{refused} of {len(texts)} texts were refused: {error}"
             reason = TextsRefused(said, status=error.status, texts=error.texts)
-            if not some and (not left or refused == _PATIENCE):
-                if error.texts:  # or the embedder cannot read its own service's answers, which may pass
-                    raise EmbedderUnavailable(str(error)) from None
-                raise
         else:
             made[begin:end], some = vectors, True
     return made, reason
+
+
+def _takes_another(purpose: Purpose, limit: float | None) -> Steps[None]:
+    """Ask for a text that is to blame for nothing: who refuses that as well is not asked on."""
+    try:
+        yield from embed([_HARMLESS], purpose, limit)
+    except EmbedderRefused as error:
+        if error.texts:  # or it cannot read its own service's answers, which may pass
+            raise EmbedderUnavailable(str(error)) from None
+        raise
