@@ -38,6 +38,9 @@ SPEAKER_OPENS = 0.2
 LITTLE, FULL_LENGTH = 0.3, 1.5
 """What a turn of no length loses, and how many times the usual length one has that loses nothing. Both hold in stores
 of short texts, and for nothing where the usual one has twice LONG_TEXT: there questions are short, and answers long."""
+REACH_LONG = 0.4
+"""What is left of the weight of neighbours' cosines and of the session in a store of endless texts: each of them says
+enough for itself. From .3 to .5 little changes."""
 IMPORTANCE = 0.02
 """So little that importance decides between near equals only."""
 
@@ -56,19 +59,21 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
 
     around = _bm25_around(evidence, near, SECOND_NEIGHBOUR * brevity)
     text = _relative(OWN_TEXT * evidence.bm25 + (1 - OWN_TEXT) * around)
-    vector = _meaning(evidence.cosines, near)
+    reach = REACH_LONG + (1 - REACH_LONG) * brevity
+    vector = _meaning(evidence.cosines, near, reach)
     words = TEXT_LONG + (TEXT_SHORT - TEXT_LONG) * brevity
 
+    session = SESSION * reach
     unknown = np.isnan(vector)
-    said = np.where(unknown, text, words * text) / (1 + SESSION)
-    meant = np.where(unknown, 0.0, (1 - words) * vector) / (1 + SESSION)
+    said = np.where(unknown, text, words * text) / (1 + session)
+    meant = np.where(unknown, 0.0, (1 - words) * vector) / (1 + session)
     legs = {"text": said, "vector": meant}
     if not query.timeless:
         turns = together != ALONE
         weight = np.where(turns, _fullness(evidence, brevity), 1.0)
-        legs = {"text": weight * said, "vector": weight * meant, "speaker": _spoken(evidence, turns) / (1 + SESSION)}
+        legs = {"text": weight * said, "vector": weight * meant, "speaker": _spoken(evidence, turns) / (1 + session)}
     own = sum(legs.values(), np.zeros(len(candidates)))
-    legs["session"] = SESSION * mean_of_best(together, own, SESSION_BEST)
+    legs["session"] = session * mean_of_best(together, own, SESSION_BEST)
     if not query.timeless:
         legs["importance"] = IMPORTANCE * np.array(evidence.candidates.column["importance"]) / 10
     lent = around - evidence.bm25 > 1e-12  # more than rounding
@@ -118,12 +123,12 @@ def _said_around(evidence: Evidence, near: Near) -> Floats:
     return sum(beside, evidence.counts)
 
 
-def _meaning(cosines: Floats, near: Near) -> Floats:
+def _meaning(cosines: Floats, near: Near, reach: float) -> Floats:
     """Return how near each candidate and its neighbours are: 1 for the nearest, NaN without a vector."""
     padded = np.append(cosines, np.nan)
     known = ~np.isnan(padded)
     total, weights = cosines, np.ones(len(cosines))
-    for distance, weight in ((-1, COSINE_BEFORE), (1, COSINE_AFTER)):
+    for distance, weight in ((-1, reach * COSINE_BEFORE), (1, reach * COSINE_AFTER)):
         if distance in near:
             at = near[distance]
             total = total + np.where(known[at], weight * padded[at], 0.0)
