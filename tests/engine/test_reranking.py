@@ -233,9 +233,9 @@ def test_a_turn_is_not_failed_and_the_log_holds_no_text(opened, caplog):
     assert "without the reranker" in caplog.text and HEATED not in caplog.text
 
 
-def test_a_tests_own_assertion_is_passed_on(opened):
-    with pytest.raises(AssertionError, match="unknown"):
-        opened(BrokenReranker(AssertionError("unknown"))).recall(ASKED)
+def test_an_assertion_of_a_reranker_costs_no_answer_and_shows_no_text(opened):
+    found = opened(BrokenReranker(AssertionError("The kettle is blue."))).recall(ASKED)
+    assert found.hits and "AssertionError" in (found.degraded or "") and "kettle" not in (found.degraded or "")
 
 
 def test_a_wrong_one_fails_the_start(make_engine):

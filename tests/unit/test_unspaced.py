@@ -3,7 +3,7 @@
 import pytest
 
 from memoranda.text import Tokenizer, decode_unspaced, encode_term
-from memoranda.text.unspaced import UNKNOWN_CHARACTER, is_unspaced, unknown_words
+from memoranda.text.unspaced import UNKNOWN_CHARACTER, UNKNOWN_PAIR, is_unspaced, unknown_words
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_only_terms_of_these_scripts_are_decoded():
 def test_a_pair_where_two_known_words_meet_is_nothing_unknown():
     assert unknown_words(["剧以"], ["话剧", "以后"]) == 0
     assert unknown_words(["剧沙", "沙漠", "漠"], ["话剧"]) == 2 * UNKNOWN_CHARACTER
-    assert unknown_words(["なく"], []) == 0
+    assert unknown_words(["なく"], []) == UNKNOWN_PAIR
 
 
 @pytest.mark.parametrize("text", ["茶", "すき", "カレー", "민수", "힘"])

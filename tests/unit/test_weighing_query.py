@@ -10,7 +10,7 @@ from memoranda.db.dialects import dialect_for
 from memoranda.db.dialects.base import TextQuestion
 from memoranda.db.dialects.postgresql_terms import weighing
 from memoranda.db.schema import declare
-from memoranda.ranking.evidence import inverse_frequency
+from memoranda.ranking.evidence import K1, B, inverse_frequency
 
 ROWS = 1000
 QUESTION = TextQuestion(
@@ -71,7 +71,8 @@ def test_what_is_worth_looking_at_is_no_more_than_all_terms_weigh(frequencies, l
 
 
 def test_a_row_of_common_words_is_worth_looking_at_where_too_few_say_a_rare_one():
-    rare, common = inverse_frequency(ROWS, 400), inverse_frequency(ROWS, 900)
+    shortest = (1 + K1 * (1 - B)) / (1 + K1)  # what a row of average length scores against an empty one
+    rare, common = shortest * inverse_frequency(ROWS, 400), shortest * inverse_frequency(ROWS, 900)
     assert asked([400, 900]).least(90) == pytest.approx(rare + common)
     assert asked([400, 900]).least(100) == pytest.approx(rare)
     assert asked([400, 900]).least(150) == pytest.approx(common)

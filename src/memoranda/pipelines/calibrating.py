@@ -68,7 +68,7 @@ def _require_enough(rows: int) -> None:
 def _prepared(context: Context, batch: Sequence[tuple[Row, str]]) -> Steps[list[Question]]:
     texts = [text for _, text in batch]
     vectors, why = yield from vectors_of(context, texts, "query")
-    if why:
+    if why and all(vector is None for vector in vectors):
         raise EmbedderUnavailable(why)
     policies, now = context.policies, context.setting().now
     # `overlap` has a scale of its own, and presets that use it say what their floor is.

@@ -91,7 +91,7 @@ def add(kept: Shelf, nodes: Iterable[Node]) -> Steps[list[str]]:
         vectors, stamp = list(rows), kept.stamp(rows.shape[1])
     current = context.space.model
     yield from write(queries.add, setting, kept.name, prepared, vectors, stamp, current)
-    if setting.leaves_jobs and current is not None and (stamp != current or vectors[0] is None):
+    if setting.leaves_jobs and current is not None and (stamp != current or any(vector is None for vector in vectors)):
         yield from wake(context.scope.whose)
     return [node.key for node in given]
 

@@ -4,6 +4,7 @@ A service refuses a batch for one text in it, or because it takes fewer at a tim
 vectors, so the halves go on down to the single text; and a text is to blame only where the embedder takes another one.
 """
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 OF_TEXTS = (400, 413, 422)
 """HTTP statuses by which a service refuses what is sent, not whoever sends it."""
 _HARMLESS = "memory"
+_LEAST = 0.001  # seconds: an answer that is known already comes at once
 _PATIENCE = 8  # texts that are refused one after the other before any is taken: then it is not they that are to blame
 
 
@@ -57,20 +59,21 @@ def in_halves(
     Args:
         texts: What to embed.
         purpose: Why.
-        limit: Seconds that one call may take.
+        limit: Seconds that somebody waits, for all of them together; what has no vector then stays without.
 
     Raises:
         EmbedderRefused: the embedder refuses every call, whatever the text.
         EmbedderUnavailable: it gave no answer.
     """
     made: list[NDArray[np.float32] | None] = [None] * len(texts)
+    until = None if limit is None else time.monotonic() + limit
     left = [(0, len(texts))] if texts else []
     refused, some = 0, False
     reason: TextsRefused | None = None
     while left:
         begin, end = left.pop()
         try:
-            vectors = yield from embed(texts[begin:end], purpose, limit)
+            vectors = yield from embed(texts[begin:end], purpose, _rest(until))
         except EmbedderRefused as error:
             if not error.texts and error.status not in OF_TEXTS:
                 raise
@@ -80,13 +83,23 @@ def in_halves(
                 continue
             refused += 1
             if not some and (not error.texts or not left or refused == _PATIENCE):
-                yield from _takes_another(purpose, limit)
+                if until is not None and len(texts) == 1:
+                    raise EmbedderUnavailable(str(error)) from None
+                yield from _takes_another(purpose, _rest(until))
                 some = True
             said = f"{refused} of {len(texts)} texts were refused: {error}"
             reason = TextsRefused(said, status=error.status, texts=error.texts)
+        except EmbedderUnavailable as error:
+            if until is None or not some:
+                raise
+            return made, TextsRefused(f"{sum(x is None for x in made)} of {len(texts)} texts are left: {error}")
         else:
             made[begin:end], some = vectors, True
     return made, reason
+
+
+def _rest(until: float | None) -> float | None:
+    return None if until is None else max(round(until - time.monotonic(), 3), _LEAST)
 
 
 def _takes_another(purpose: Purpose, limit: float | None) -> Steps[None]:

@@ -129,7 +129,7 @@ def _taken_in(context: Context, source: str, given: _Read, fields: DocumentField
         return _unchanged(source, stored.unchanged, model)
     if degraded is not None and context.leaves_jobs and model is not None:
         yield from wake(context.scope.whose)
-    embedded = vectors[0] is not None
+    embedded = all(vector is not None for vector in vectors)
     return Ingested(source=source, chunks=len(chunks), embedded=embedded, replaced=stored.replaced, degraded=degraded)
 
 

@@ -268,7 +268,8 @@ def _judged(
     ranked = rank(query, counted, question.ranking)
     passed = floor.passing(ranked)
     # What only its place speaks for is no answer, however well the best one fits, unless the floor is of each hit.
-    silent = not floor.enabled or floor.dense_max is not None or floor.each is not None
+    limited = floor.dense_max is not None or floor.each is not None
+    silent = not floor.spoken_for and (not floor.enabled or limited)
     answers = list(islice((item for item in passed if silent or item.reasons), limit))
     nearest = () if answers else (ranked if counted is found else rank(query, found, question.ranking))[:limit]
     return _Judged(query, answers, nearest, too_far=bool(ranked) and not passed)

@@ -249,7 +249,8 @@ def _embed(context: Context, job: Claim) -> Steps[int]:
     if not held:
         raise jobs.Lost
     if made.error is not None:
-        raise made.error
+        # What no service refused may be a service's answer that could not be read: that may pass.
+        raise EmbedderUnavailable(str(made.error)) if made.error.texts else made.error
     return filled
 
 

@@ -36,7 +36,9 @@ def write_many(context: Context, items: Iterable[str | Mapping[str, Any]]) -> St
     found = yield from _looked(drafts, vectors, context.space.model, setting)
     stored = yield from write(adding.add, drafts, vectors, context.space.model, setting, found)
     yield from _left(context, degraded)
-    return [_written(item, degraded) for item in stored]
+    lacking = {draft.memory.id for draft, vector in zip(drafts, vectors, strict=True) if vector is None}
+    some = len(lacking) < len(drafts)  # then it is said of these alone
+    return [_written(item, None if some and item.memory.id not in lacking else degraded) for item in stored]
 
 
 def _looked(

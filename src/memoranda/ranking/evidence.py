@@ -119,7 +119,7 @@ class Evidence:
         """
         said: Floats = (self.idf[:, None] * (self.counts > 0)).sum(axis=0)
         whole, _ = self._whole
-        return said / whole if self.idf.size else said
+        return said / whole if whole else np.zeros_like(said)
 
     @cached_property
     def _whole(self) -> tuple[float, float]:
@@ -146,7 +146,7 @@ class Evidence:
         if not whole:
             return np.zeros(counts.shape[1])
         said: Floats = (self.idf[:, None] * (counts > 0)).sum(axis=0)
-        shares: Floats = np.minimum(said / (whole * min(1.0, ENOUGH / terms)), 1.0)
+        shares: Floats = np.minimum(said / (whole * min(1.0, max(ENOUGH, terms / 4) / terms)), 1.0)
         return shares
 
     def confidence(self, around: Floats | None = None) -> Floats:

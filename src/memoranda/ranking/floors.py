@@ -31,7 +31,7 @@ class Measured:
 
 FLOORS: Mapping[str, Measured] = MappingProxyType(
     {
-        "hash/words": Measured(least=0.3, dense_max=0.7, injected=0.33),
+        "hash/words": Measured(least=0.3, dense_max=0.7, injected=0.4),
         "wordllama": Measured(least=0.39, dense_max=0.57, injected=0.44),
         DEFAULT: Measured(least=0.43, dense_max=0.5, injected=0.48),
         TEXT_ONLY: Measured(least=0.275, injected=0.34),
@@ -74,6 +74,8 @@ class Floor:
     each: float | None = None
     dense_max: float | None = None
     lexical_max: float | None = None
+    spoken_for: bool = False
+    """Whether each hit must say or mean something of the question: its confidence counts what the best one says."""
 
     def counting(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """Return the candidates as the ranker shall see them: what lies too far has no place in the vector leg."""
@@ -124,7 +126,8 @@ def settle(policy: FloorPolicy, measured: Measured, *, unasked: bool = False) ->
     found = measured.least if measured.injected is None else measured.injected
     injected = found if policy.injected is None else policy.injected
     if not policy.enabled:
-        return Floor(enabled=True, least=injected, each=injected) if unasked else Floor(enabled=False)
+        injecting = Floor(enabled=True, least=injected, each=injected, spoken_for=True)
+        return injecting if unasked else Floor(enabled=False)
     dense_max = measured.dense_max if policy.dense_max == "measured" else policy.dense_max
     return Floor(
         enabled=True,
@@ -132,6 +135,7 @@ def settle(policy: FloorPolicy, measured: Measured, *, unasked: bool = False) ->
         each=max(policy.each or 0.0, injected) if unasked else policy.each,
         dense_max=dense_max,
         lexical_max=policy.lexical_max,
+        spoken_for=unasked,
     )
 
 

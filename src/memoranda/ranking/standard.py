@@ -8,6 +8,7 @@ counts for nothing else. How each constant was found stands in tests/benchmarks/
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,8 @@ SPEAKER = 0.2
 """What a turn gains that begins with a name that is asked for, as turns do that are stored as `name: text`."""
 SPEAKER_OPENS = 0.2
 """The least share of the turns that a speaker begins, two at least: another word of the question opens fewer."""
+SPEAKERS_OPEN = 0.6
+"""The least share of the turns that such speakers begin together: facts that begin with one name have no speakers."""
 LITTLE, FULL_LENGTH = 0.3, 1.5
 """What a turn of no length loses, and how many times the usual length one has that loses nothing. Both hold in stores
 of short texts, and for nothing where the usual one has twice LONG_TEXT: there questions are short, and answers long."""
@@ -67,7 +70,7 @@ def rank_standard(query: Query, candidates: Sequence[Candidate], policy: Ranking
     unknown = np.isnan(vector)
     said = np.where(unknown, text, words * text) / (1 + session)
     meant = np.where(unknown, 0.0, (1 - words) * vector) / (1 + session)
-    legs = {"text": said, "vector": meant}
+    legs: dict[str, Any] = {"text": said, "vector": meant}
     if not query.timeless:
         turns = together != ALONE
         weight = np.where(turns, _fullness(evidence, brevity), 1.0)
@@ -94,11 +97,14 @@ def _fullness(evidence: Evidence, brevity: float) -> Floats:
 
 
 def _spoken(evidence: Evidence, turns: Bools) -> Floats:
-    """Return what each candidate gains by its speaker."""
-    begins = (evidence.content.openings()[:, None] == evidence.terms) & turns[:, None]
-    speakers = begins.sum(axis=0) >= max(2.0, SPEAKER_OPENS * np.count_nonzero(turns))
-    spoken: Floats = SPEAKER * begins[:, speakers].any(axis=1)
-    return spoken
+    """Return what each candidate gains by its speaker, where two or more take turns."""
+    openings = evidence.content.openings()
+    names, times = np.unique(openings[turns], return_counts=True)
+    speakers = names[(times >= max(2.0, SPEAKER_OPENS * np.count_nonzero(turns))) & (names != 0)]
+    if len(speakers) < 2 or np.isin(openings[turns], speakers).mean() < SPEAKERS_OPEN:
+        return np.zeros(len(turns))
+    asked = speakers[np.isin(speakers, evidence.terms)]
+    return np.where(turns & np.isin(openings, asked), SPEAKER, 0.0)
 
 
 def _bm25_around(evidence: Evidence, near: Near, second: float) -> Floats:

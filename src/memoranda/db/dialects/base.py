@@ -20,6 +20,7 @@ from sqlalchemy.types import TypeEngine
 from memoranda.db.inserts import Prepared
 from memoranda.db.statements import Leg, Selection
 from memoranda.errors import StoreError
+from memoranda.ranking.evidence import K1, B
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +83,10 @@ class TextQuestion:
         return bool(self.proposing(limit)[1]) or self.least(limit) > min(self.weights, default=0.0)
 
     def least(self, limit: int) -> float:
-        """Return what the terms of a row weigh together where it is worth looking at: the `limit` best weigh no less.
+        """Return what the terms of a row weigh together where it is worth looking at.
+
+        The rows of the heaviest terms weigh so much more than that that no lighter one, however short it is, passes one
+        of them of average length.
 
         A term weighs the logarithm of one in how many rows holds it, so that weights tell how many rows are to be
         expected that hold several, as if terms met by chance. They meet more often than that; `_SURE` times the rows
@@ -103,7 +107,7 @@ class TextQuestion:
         for weight, rows in sorted(sums, reverse=True):
             expected += rows
             if expected >= _SURE * limit:
-                return weight
+                return weight * (1 + K1 * (1 - B)) / (1 + K1)
         return 0.0
 
     def proposing(self, limit: int) -> tuple[Sequence[int], Sequence[int]]:

@@ -37,7 +37,7 @@ from sqlalchemy.types import UserDefinedType
 
 from memoranda.db.counts import LARGE, Counts
 from memoranda.db.dialects.base import EXACT_LIMIT, TextQuestion, VectorQuestion
-from memoranda.db.dialects.postgresql_terms import weighing
+from memoranda.db.dialects.postgresql_terms import CLOSE, weighing
 from memoranda.db.dialects.postgresql_upkeep import Upkeep
 from memoranda.db.statements import Leg, Selection
 from memoranda.ranking.evidence import K1, B
@@ -51,8 +51,9 @@ _CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
 _EF_SEARCH = 200  # as many as the legs propose; pgvector's default of 40 would cut them short
 _LEAST_SHARE = 0.02
 """Of the table: an index scan gives up after 20,000 rows, and must have met 200 of the scope by then."""
-_PART, _REACH = 4, 16
-"""A scope is a good part of a persona of up to 4 to 8 times its rows, and may see one of 16 of the nearest at least."""
+_PART, _REACH = 1.25, 16
+"""A scope is a good part of a persona of up to 1.25 times its rows, for others' long vectors cost more to read than it
+saves to ask later who may see them; it may see one of 16 of the nearest at least."""
 
 
 class _TsQuery(UserDefinedType[str]):
@@ -120,8 +121,8 @@ class PostgresqlSearch:
     def _is_good_part(self, conn: Connection, tables: "Tables", question: VectorQuestion) -> bool:
         """Say whether the persona has hardly more vectors than the scope has rows."""
         kind, added = question.corpus.kind, tables.inserts.added[tables.vectors.name]
-        size = question.rows.bit_length()
-        enough, whose = _PART << size, (kind, question.tenant, question.persona, question.model, size)
+        enough = int(_PART * question.rows)
+        whose = (kind, question.tenant, question.persona, question.model, question.rows)
         counts = tables.counts.of(whose, added)
         if counts is None:
 
@@ -180,17 +181,23 @@ class PostgresqlSearch:
                 base, slope = (bindparam(name, type_=Float) for name in ("base", "slope"))
                 said = _weight(m, terms) / (base + slope * m.c.length)
             score = said.label("score")
+            found = [wanted.where(m), m.c.search.bool_op("@@")(_tsquery("matched"))]
+            if terms is not None:
+                # The index lets lighter rows through as well, and they must not fill the limit in place of heavy ones.
+                found.append(_weight(m, terms) >= bindparam("least", type_=Float))
             return (
                 select(m.c.id, score, *question.corpus.standing)
-                .where(wanted.where(m), m.c.search.bool_op("@@")(_tsquery("matched")))
+                .where(*found)
                 .order_by(score.desc(), m.c.id.desc())
                 .limit(bindparam("words_limit", type_=Integer))
             )
 
-        said = " & ".join(question.terms) if question.match == "all" else weighing(question, question.least(limit))
+        least = question.least(limit)
+        said = " & ".join(question.terms) if question.match == "all" else weighing(question, least)
         matched = f"({' | '.join(question.cells)}) & ({said})"
         values: dict[str, Any] = {"matched": matched, "words_limit": limit}
         if weighed:
+            values["least"] = min(least, sum(question.weights)) - CLOSE
             values |= {"base": 1 + K1 * (1 - B), "slope": K1 * B / max(question.average_length, 1.0)}
             for i, (term, weight) in enumerate(zip(question.terms, question.weights, strict=True)):
                 values |= {f"word_{i}": term, f"worth_{i}": weight}

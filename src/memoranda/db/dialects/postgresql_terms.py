@@ -9,11 +9,10 @@ from typing import TypeAlias
 
 from memoranda.db.dialects.base import TextQuestion
 
-_DEPTHS = (
-    (10, 3),
-    (24, 2),
-)  # up to so many terms, so many of a row's are asked for: some 200 places in a query at most
-_CLOSE = 1e-9  # sums of the same numbers in another order
+_DEPTHS = ((10, 3), (24, 2))
+"""Up to so many terms, so many of a row's are asked for: some 200 places in a query at most."""
+CLOSE = 1e-9
+"""How far sums of the same numbers in another order lie apart."""
 
 _Term: TypeAlias = tuple[float, str]
 """What it is worth, and how it is spelled in the index."""
@@ -34,9 +33,9 @@ def _reaching(terms: Sequence[_Term], needed: float, depth: int) -> str:
     parts: list[str] = []
     left = sum(weight for weight, _ in terms)
     for place, (weight, term) in enumerate(terms):
-        if left < needed - _CLOSE:
+        if left < needed - CLOSE:
             break
-        alone = depth == 1 or weight >= needed - _CLOSE
+        alone = depth == 1 or weight >= needed - CLOSE
         parts.append(term if alone else f"{term} & ({_reaching(terms[place + 1 :], needed - weight, depth - 1)})")
         left -= weight
     return " | ".join(parts)

@@ -1,5 +1,6 @@
 """What keeps Postgres quick as a store grows: the planner's figures, and the approximate index of vectors."""
 
+import re
 import time
 from collections import OrderedDict
 from hashlib import sha256
@@ -114,7 +115,7 @@ class Upkeep:
         """Return the version of pgvector in this database, as it was when somebody first asked."""
         if self._version is None:
             found = conn.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
-            self._version = tuple(int(part) for part in str(found or "0").split("."))
+            self._version = tuple(map(int, re.findall(r"\d+", str(found or "0"))[:3]))  # "0.8.0.google-3" is one
         return self._version
 
     def build_vector_index(self, conn: Connection, tables: "Tables", model: str) -> bool:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     Vector: TypeAlias = NDArray[np.float32]
 
 
+_SHORTENED = 4  # times as many rows as are wanted: of fewer nearly all have to be compared after all
 _SMALL = 200
 """Rows of a scope up to which all of them are read once for those that stand beside others."""
 
@@ -214,7 +215,8 @@ def _vector_question(
         rows=query.rows,
     )
     # Of what is nearest, or met on the way there, filters may let too few rows through.
-    return tables.dialect.shortened(conn, tables, found) if question.filters == Filters() else found
+    shortens = question.filters == Filters() and query.rows > _SHORTENED * question.ranking.candidates
+    return tables.dialect.shortened(conn, tables, found) if shortens else found
 
 
 def _candidates(
@@ -238,7 +240,8 @@ def _candidates(
         if not legs:
             return Candidates.of(())
         reach, said = question.ranking.neighbours, question.ranking.name == "overlap"
-        small = vectors is not None and vectors.rows <= _SMALL
+        held_then = question.filters.as_of is not None or question.filters.include_inactive  # more than are counted
+        small = vectors is not None and vectors.rows <= _SMALL and not held_then
         forms = [(name, leg.form) for name, leg in legs.items()]
         kept = chosen.form is not None and all(form is not None for _, form in forms)
         statement = tables.statements.get(
