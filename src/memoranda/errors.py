@@ -140,7 +140,7 @@ class EmbedderRefused(EmbedderUnavailable):
         Args:
             message: What to say.
             status: The HTTP status, None where no call was made.
-            texts: Whether a text is to blame, and no service was asked.
+            texts: Whether the embedder failed over the texts themselves, as far as can be told.
         """
         super().__init__(message)
         self.status = status

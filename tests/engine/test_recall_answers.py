@@ -1,11 +1,13 @@
 """What a recall says: live rows, lines, abstentions, degraded answers, corrections and the nearest memory."""
 
+import random
 import re
 from datetime import UTC, date, datetime
 
 import pytest
 
 from memoranda.errors import InvalidInput
+from memoranda.policies import FloorPolicy
 from memoranda.testing import BrokenEmbedder, FixedEmbedder
 
 
@@ -345,3 +347,23 @@ def test_every_hit_is_given_once_though_most_equals_belong_to_others(make_engine
     found = [hit.memory.id for hit in ana.recall("fruit", limit=100)]
 
     assert len(found) == len(set(found)) == 60
+
+
+def test_what_merely_stands_beside_an_answer_is_not_put_before_a_model(make_engine):
+    me = make_engine(embedder="hash/words").persona("main")
+    me.memories.write_many(
+        ["The kettle is blue.", "Anna plays the cello.", "My sister lives in Oslo.", "Bob is allergic to nuts."]
+    )
+    assert [hit.content for hit in me.memories.relevant("kettle")] == ["The kettle is blue."]
+
+
+def test_a_short_row_that_says_the_rarer_word_passes_long_ones_that_say_both(make_engine):
+    me = make_engine(embedder="none").persona("main")
+    rnd = random.Random(1)
+    filler = [f"filler{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(600)]
+    passage = lambda words: " ".join(rnd.choices(filler, k=words))  # noqa: E731
+    rows = [f"Minutes {n} {passage(250)} harbour {passage(250)} lisbon" for n in range(300)]
+    rows += [f"Note {n} {passage(8)}{' harbour' if n % 12 < 7 else ''}" for n in range(1200)]
+    me.memories.write_many([*rows, *(f"Short {n} lisbon" for n in range(20))])
+    found = me.recall("harbour lisbon", limit=10, floor=FloorPolicy(enabled=False))
+    assert {hit.content[:5] for hit in found} == {"Short"}

@@ -533,3 +533,10 @@ def test_four_hundred_candidates_are_ranked_in_milliseconds():
         seconds.append(time.process_time() - begin)
     # measured 2 ms; the bound is wide because machines differ and are shared
     assert min(seconds) < 0.05
+
+
+def test_facts_that_begin_with_a_name_have_no_speaker():
+    said = ["user lives graz", "user plays cello", "user drinks coffee", "doctor told user stop"]
+    rows = [row(n, text, session="s", position=n) for n, text in enumerate(said)]
+    query = Query(text="", terms=("user",), words=frozenset(), embedded=False, now=NOW)
+    assert {item.legs["speaker"] for item in rank(query, rows, STANDARD)} == {0.0}

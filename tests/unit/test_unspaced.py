@@ -44,3 +44,19 @@ def test_texts_without_spaces_are_told_by_their_terms(text):
 
 def test_texts_with_spaces_are_told_by_their_terms():
     assert not is_unspaced(" tea  x0zy12  " + "  ".join(map(encode_term, ("мы", "чай", "שלום", "🚀", "c++"))) + " ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("何先生的电话", "何先生"),
+        ("曾老师住在哪里", "曾老师"),
+        ("酒吧在哪里", "酒吧"),
+        ("さんま", "さんま"),
+        ("いるか", "いるか"),
+        ("ねこのなまえは", "ねこ"),
+    ],
+)
+def test_a_part_of_a_word_that_looks_like_a_function_word_is_asked_for(asked, said):
+    terms = Tokenizer("english").query_terms(asked)
+    assert {encode_term(said[i : i + 2]) for i in range(len(said) - 1)} <= set(terms)

@@ -93,9 +93,9 @@ def _of_persona(tables: "Tables", kind: "Kind") -> ColumnElement[bool]:
     return and_(*(v.c[axis] == bindparam(axis) for axis in ("tenant", "persona")), _of_model(v, kind))
 
 
-def _is_any(column: ColumnElement[Any], array: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Return `column = ANY (array)`; negated, SQLAlchemy 2.0 makes `!=` of an equality, which is no negation here."""
-    return column.bool_op("=")(func.any(array))
+def _is_any(column: ColumnElement[Any], values: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return `column = ANY (values)`; negated, SQLAlchemy 2.0 makes `!=` of an equality, which is no negation here."""
+    return column.bool_op("=")(func.any(values))
 
 
 class PostgresqlSearch:

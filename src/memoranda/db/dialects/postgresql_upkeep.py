@@ -94,7 +94,7 @@ class Upkeep:
     def indexed(self, conn: Connection, kind: str, model: str) -> float | None:
         """Return how many rows the table has whose approximate index is there to be walked, None where there is none.
 
-        It is remembered for a while: what a search finds does not hang on it.
+        It is remembered for a while: where it is gone meanwhile, every row is compared.
         """
         name, now = vector_index_name(kind, model), time.monotonic()
         until, rows = self._indexed.get(name, (now, None))
