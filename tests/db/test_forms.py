@@ -109,7 +109,7 @@ def test_what_names_no_parameters_has_no_form():
 
 
 def test_a_statement_is_built_once_a_form():
-    statements, built = Statements(), []
+    statements, built = Statements(dialect_for("sqlite", schema="memoranda")), []
 
     def build():
         built.append(object())

@@ -5,23 +5,22 @@ for every row costs three times what the database does with it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
+
+from memoranda.db.driving import Processor, driving
 
 if TYPE_CHECKING:
     from memoranda.db.dialects.base import Dialect
 
 Values: TypeAlias = Sequence[Any]
 """Of one row."""
-Processor: TypeAlias = Callable[[Any], Any]
 
 
 class Prepared(Protocol):
@@ -74,24 +73,6 @@ class Wire:
                     last, processed = value, None if value is None else process(value)
                 row[place] = processed
         return values
-
-
-@contextmanager
-def driving(conn: Connection) -> Iterator[Any]:
-    """Give the driver's own cursor, and turn its errors into SQLAlchemy's, without the parameters."""
-    dbapi = conn.dialect.loaded_dbapi
-    cursor = conn.connection.cursor()
-    try:
-        yield cursor
-    except dbapi.Error as error:
-        lost = conn.dialect.is_disconnect(error, conn.connection.dbapi_connection, cursor)
-        if lost:
-            conn.invalidate(error)
-        raise DBAPIError.instance(
-            "INSERT", None, error, dbapi.Error, hide_parameters=True, connection_invalidated=lost, dialect=conn.dialect
-        ) from error
-    finally:
-        cursor.close()
 
 
 class Inserts:

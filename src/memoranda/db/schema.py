@@ -315,7 +315,7 @@ def declare(dialect: "Dialect") -> Tables:
     return Tables(
         dialect=dialect,
         inserts=Inserts(dialect),
-        statements=Statements(),
+        statements=Statements(dialect),
         counts=KnownCounts(),
         metadata=meta,
         corpora=corpora.declare(memories, chunks, chats.messages, items.store_item_texts),

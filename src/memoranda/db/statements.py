@@ -4,11 +4,16 @@ Building one costs SQLAlchemy more than answering it costs the database. What di
 a parameter with a name; whatever else decides how the statement reads makes up its form.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Select, bindparam
+from sqlalchemy import BindParameter, ColumnElement, Connection, FromClause, Select, bindparam
+
+from memoranda.db.selects import KeptSelect
+
+if TYPE_CHECKING:
+    from memoranda.db.dialects.base import Dialect
 
 T = TypeVar("T")
 
@@ -55,9 +60,11 @@ class Leg:
 class Statements:
     """The statements of one store."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: "Dialect") -> None:
         """Begin with none."""
+        self._dialect = dialect
         self._built: dict[Hashable, Any] = {}
+        self._selects: dict[Hashable, KeptSelect] = {}
 
     def get(self, form: Hashable, build: Callable[[], T]) -> T:
         """Return the statement of a form, built now if it is its first time; None is a form that is never kept."""
@@ -69,3 +76,25 @@ class Statements:
                 self._built.clear()
             statement = self._built[form] = build()
         return statement
+
+    def rows(
+        self, conn: Connection, form: Hashable, build: Callable[[], Select[Any]], values: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Return the rows that the select of a form finds, each a sequence of the values of its columns.
+
+        Args:
+            conn: A connection.
+            form: What it depends on beside the values; None for a select that is never kept.
+            build: Makes it.
+            values: Of its parameters.
+        """
+        kept = self._selects.get(form)
+        if kept is None:
+            statement = self.get(form, build)
+            kept = None if form is None else KeptSelect.of(conn, self._dialect, statement)
+            if kept is None:
+                return conn.execute(statement, values).all()
+            if len(self._selects) >= MOST:
+                self._selects.clear()
+            self._selects[form] = kept
+        return kept.rows(conn, self._dialect, values)

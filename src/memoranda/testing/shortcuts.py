@@ -103,11 +103,11 @@ def shared_statements() -> Iterator[None]:
 
     from memoranda.db.schema import declare
 
-    declared: dict[tuple[str, str | None], Any] = {}
+    declared: dict[tuple[str, str | None, bool], Any] = {}
     compiled = _Compiled()
 
     def once(dialect: Any) -> Any:
-        key = (dialect.name, dialect.schema)
+        key = (dialect.name, dialect.schema, dialect.foreign)
         if key not in declared:
             declared[key] = declare(dialect)
         return replace(declared[key], dialect=dialect)

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Select, Ta
 from sqlalchemy.dialects.postgresql import Insert as PostgresqlInsert
 from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.engine import URL
+from sqlalchemy.engine.interfaces import Dialect as SqlDialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.schema import SchemaItem
@@ -197,6 +198,8 @@ class Dialect(Protocol):
     """What every table's name begins with."""
     wide_indexes: bool
     """Whether indexes for orders that are rarely asked for are worth what they cost every write."""
+    foreign: bool
+    """Whether the engine is a caller's."""
     laterals: bool
     """Whether a subquery may look at each row of what stands before it."""
 
@@ -306,6 +309,17 @@ class Dialect(Protocol):
 
     def together(self, cursor: Any, rows: int) -> AbstractContextManager[object]:
         """Let inserts of at most so many rows inside the block go to the database together where that saves time."""
+        ...
+
+    def compiling(self, conn: Connection) -> SqlDialect | None:
+        """Return what writes selects as `fetched` takes them.
+
+        None on an engine of a caller's, who may be watching what SQLAlchemy executes there.
+        """
+        ...
+
+    def fetched(self, conn: Connection, text: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        """Return the rows of a select as the driver gives them."""
         ...
 
     def snapshot(self, conn: Connection) -> AbstractContextManager[None]:

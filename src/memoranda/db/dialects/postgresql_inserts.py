@@ -17,7 +17,8 @@ from psycopg.types.numeric import Int4
 from sqlalchemy import Connection, Integer, Table
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from memoranda.db.inserts import Processor, Values, Wire
+from memoranda.db.driving import Processor
+from memoranda.db.inserts import Values, Wire
 
 FEW = 8
 """Rows that are inserted one by one in the time COPY takes with its savepoint."""

@@ -101,7 +101,7 @@ def _is_any(column: ColumnElement[Any], values: ColumnElement[Any]) -> ColumnEle
 class PostgresqlSearch:
     """The part of `PostgresqlDialect` that finds candidates."""
 
-    _foreign: bool
+    foreign: bool
     _upkeep: Upkeep
 
     def shortened(self, conn: Connection, tables: "Tables", question: VectorQuestion) -> VectorQuestion:
@@ -133,15 +133,16 @@ class PostgresqlSearch:
                 return select(func.count()).select_from(some.limit(bindparam("enough", type_=Integer)).subquery())
 
             own = {"tenant": question.tenant, "persona": question.persona, "model": question.model}
-            statement = tables.statements.get(("vectors of a persona", kind), build)
-            counts = Counts(int(conn.scalar(statement, {**own, "enough": enough}) or 0), 0.0)
+            values = {**own, "enough": enough}
+            [(vectors,)] = tables.statements.rows(conn, ("vectors of a persona", kind), build, values)
+            counts = Counts(int(vectors), 0.0)
             tables.counts.keep(whose, added, counts)
         return counts.rows < enough
 
     @contextmanager
     def searching(self, conn: Connection, question: VectorQuestion | None) -> Iterator[None]:
         """Keep plans custom on a caller's connections."""
-        if not self._foreign:
+        if not self.foreign:
             yield
             return
         driver = conn.connection.driver_connection

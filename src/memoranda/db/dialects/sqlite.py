@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import URL
+from sqlalchemy.engine.interfaces import Dialect as SqlDialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, SingletonThreadPool, StaticPool
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -40,7 +41,8 @@ from memoranda.db.dialects.sqlite_inserts import PackedVector, SqliteInserts
 from memoranda.db.dialects.sqlite_resident import ResidentRows
 from memoranda.db.dialects.sqlite_search import SqliteSearch
 from memoranda.db.dialects.sqlite_vectors import VectorCache
-from memoranda.db.inserts import Prepared, driving
+from memoranda.db.driving import driving
+from memoranda.db.inserts import Prepared
 from memoranda.db.statements import MOST
 from memoranda.errors import ConfigurationError, PermissionMissing, StoreBusy, StoreError, StoreUnavailable
 
@@ -92,6 +94,7 @@ class SqliteDialect(SqliteSearch):
         self.vectors = VectorCache()
         self.residents = ResidentRows()
         self._in_memory = False
+        self.foreign = False
 
     # -- connections
 
@@ -144,6 +147,7 @@ class SqliteDialect(SqliteSearch):
                 "an engine on a database in memory, or with a single connection, cannot be shared: give the address "
                 "sqlite:// instead of a StaticPool, or an engine on a file"
             )
+        self.foreign = True
 
     def is_absent(self, url: URL) -> bool:
         """Look for the file."""
@@ -292,6 +296,16 @@ class SqliteDialect(SqliteSearch):
     def together(self, cursor: Any, rows: int) -> AbstractContextManager[object]:
         """Need nothing: no statement waits for a network."""
         return nullcontext()
+
+    def compiling(self, conn: Connection) -> SqlDialect | None:
+        """Return the connection's."""
+        return None if self.foreign else conn.dialect
+
+    def fetched(self, conn: Connection, text: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        """Execute it."""
+        with driving(conn) as cursor:
+            found: Sequence[Sequence[Any]] = cursor.execute(text, values).fetchall()
+            return found
 
     @contextmanager
     def snapshot(self, conn: Connection) -> Iterator[None]:

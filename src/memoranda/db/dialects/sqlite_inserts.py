@@ -17,7 +17,8 @@ from sqlalchemy import Connection, Date, Dialect, LargeBinary, Table, Uuid
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from memoranda.db.inserts import Processor, Values, Wire
+from memoranda.db.driving import Processor
+from memoranda.db.inserts import Values, Wire
 from memoranda.db.types import UTCDateTime, in_utc
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -158,8 +159,8 @@ class ResidentRows:
         """Read what came since; False in a transaction that began before what was read last."""
         seen, held = resident.seen, resident.held
         bounds = {"seen_row": -1, "seen_change": -1} if seen is None else seen.bounds
-        statement = tables.statements.get(("how far", corpus.kind), lambda: _how_far(tables, corpus))
-        row, vector, oldest, change, *there = conn.execute(statement, bounds).one()
+        asked = partial(_how_far, tables, corpus)
+        [(row, vector, oldest, change, *there)] = tables.statements.rows(conn, ("how far", corpus.kind), asked, bounds)
         now = _Seen(row or 0, vector or 0, change or 0, *there[:2])
         if seen is not None and now.is_before(seen):
             return False
@@ -198,15 +199,16 @@ class ResidentRows:
         """Return the numbers of the rows that were changed or deleted, or have another vector or none now."""
         numbers: set[int] = set()
         if now.change > seen.change:
-            statement = tables.statements.get(("changes", corpus.kind), lambda: _noted(tables, corpus))
             span = {"seen_change": seen.change, "newest_change": now.change}
-            noted = conn.execute(statement, span).all()
+            asked = partial(_noted, tables, corpus)
+            noted = tables.statements.rows(conn, ("changes", corpus.kind), asked, span)
             numbers |= {number for source, number in noted if source == corpus.table.name}
             numbers |= held.numbers_of([number for source, number in noted if source == tables.vectors.name], ())
         if now.vector > seen.vector:
-            statement = tables.statements.get(("new vectors", corpus.kind), lambda: _new_vectors(tables, corpus.kind))
             values = {**_named(owner), "seen_vector": seen.vector, "newest_vector": now.vector}
-            numbers |= held.numbers_of((), conn.scalars(statement, values).all())
+            asked = partial(_new_vectors, tables, corpus.kind)
+            fresh = tables.statements.rows(conn, ("new vectors", corpus.kind), asked, values)
+            numbers |= held.numbers_of((), [row[0] for row in fresh])
         return numbers
 
     def _read(

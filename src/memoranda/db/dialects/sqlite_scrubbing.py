@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from memoranda.db.dialects.base import Scrubbed
-from memoranda.db.inserts import driving
+from memoranda.db.driving import driving
 
 _IN_USE = (
     "another connection reads the database file as it was before, or writes to it: end it, then run "

@@ -67,7 +67,7 @@ class SqliteSearch:
         proposing, lending = question.proposing(limit)
         shape = (len(proposing), len(lending), every)
         build = partial(_worded, corpus, wanted, *shape)
-        statement = tables.statements.get(wanted.form and ("words", wanted.form, shape), build)
+        form = wanted.form and ("words", wanted.form, shape)
         values: dict[str, Any] = {**wanted.values, "most": limit}
         values |= {"base": 1 + K1 * (1 - B), "slope": K1 * B / max(question.average_length, 1.0)}
         for i, k in enumerate(proposing):
@@ -77,7 +77,7 @@ class SqliteSearch:
         # Looking every match up in the table would take longer than finding them all: so the best are looked up first.
         reach = _REACH * limit
         while True:
-            found = conn.execute(statement, {**values, "reach": reach}).all()
+            found = tables.statements.rows(conn, form, build, {**values, "reach": reach})
             seen = [(identifier, score, container, place) for identifier, score, container, place, _ in found]
             if len(seen) == limit or self._matches(conn, tables, question, values, shape, reach, found) < reach:
                 return _ranked("by_words", seen)
@@ -101,8 +101,9 @@ class SqliteSearch:
         def build() -> Select[Any]:
             return select(func.count()).select_from(_said(question.corpus, terms, every=every).subquery())
 
-        statement = tables.statements.get(("matches", question.corpus.kind, terms, every), build)
-        return int(conn.scalar(statement, {**values, "reach": reach}) or 0)
+        form = ("matches", question.corpus.kind, terms, every)
+        [(matches,)] = tables.statements.rows(conn, form, build, {**values, "reach": reach})
+        return int(matches)
 
     def vector_leg(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int
@@ -117,12 +118,12 @@ class SqliteSearch:
             kept = m.join(tables.vectors, _vector_of(m, tables, question))
             return select(*columns).select_from(kept).where(wanted.where(m), m.c.id.in_(_listed("page")))
 
-        statement = tables.statements.get(wanted.form and ("may be seen", wanted.form), build)
+        form = wanted.form and ("may be seen", wanted.form)
         found: list[_Found] = []
         for page in self.vectors.nearest(conn, tables, question, 2 * limit):
             listed = json.dumps([identifier for identifier, _ in page])
             values = {**wanted.values, "page": listed, "model": question.model}
-            seen = {row[0]: row[1:] for row in conn.execute(statement, values).all()}
+            seen = {row[0]: row[1:] for row in tables.statements.rows(conn, form, build, values)}
             found += [(identifier, score, *seen[identifier]) for identifier, score in page if identifier in seen]
             if len(found) >= limit:
                 break
@@ -141,7 +142,8 @@ class SqliteSearch:
         enough = _MANY * max(question.rows, 1)
         owner = {"tenant": question.tenant, "persona": question.persona, "kind": question.corpus.kind}
         values = {**owner, "model": question.model, "enough": enough}
-        return bool(conn.scalar(tables.statements.get("few among many", build), values) == enough)
+        [(some,)] = tables.statements.rows(conn, "few among many", build, values)
+        return bool(some == enough)
 
     def _few(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int
@@ -153,8 +155,8 @@ class SqliteSearch:
             kept = m.join(tables.vectors, _vector_of(m, tables, question))
             return select(*columns).select_from(kept).where(wanted.where(m))
 
-        statement = tables.statements.get(wanted.form and ("few", wanted.form), build)
-        rows: Sequence[Any] = conn.execute(statement, {**wanted.values, "model": question.model}).all()
+        values = {**wanted.values, "model": question.model}
+        rows = tables.statements.rows(conn, wanted.form and ("few", wanted.form), build, values)
         cosines = self.vectors.cosines(conn, tables, question, [row[0] for row in rows])
         found = [
             (row[0], cosine, row[1], row[2]) for row, cosine in zip(rows, cosines, strict=True) if cosine is not None

@@ -151,8 +151,8 @@ class VectorCache:
             listed = select(func.json_each(bindparam("owners", type_=String)).table_valued("value").c.value)
             return select(type_coerce(v.c.owner, String), v.c.vector).where(*own, v.c.owner.in_(listed))
 
-        statement = tables.statements.get("vectors of", build)
-        rows = conn.execute(statement, {**dict(zip(_KEY, key, strict=True)), "owners": json.dumps(owners)}).all()
+        values = {**dict(zip(_KEY, key, strict=True)), "owners": json.dumps(owners)}
+        rows = tables.statements.rows(conn, "vectors of", build, values)
         if not rows:
             return {}
         scores = products(unit(np.stack([row[1] for row in rows])), query)
@@ -171,7 +171,9 @@ class VectorCache:
         self, conn: Connection, tables: "Tables", key: tuple[str, str, str, str], matrix: _Matrix
     ) -> "tuple[list[str], NDArray[np.float32]] | None":
         """Read what is newer than the matrix into it, or return it where this transaction may still take it back."""
-        newest = conn.scalar(tables.statements.get("newest vector", lambda: select(func.max(tables.vectors.c.n)))) or 0
+        newest = (
+            tables.statements.rows(conn, "newest vector", lambda: select(func.max(tables.vectors.c.n)), {})[0][0] or 0
+        )
         if newest <= matrix.seen:
             return None
         first = matrix.seen == 0

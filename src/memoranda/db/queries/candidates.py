@@ -17,7 +17,6 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Integer,
-    Row,
     Select,
     String,
     Uuid,
@@ -141,10 +140,14 @@ def any_to_ask(conn: Connection, tables: Tables, question: Question) -> bool:
     """Say whether there is any row the question is asked of."""
     chosen = _wanted(tables, question, None)
     rows = tables.corpora[question.kind].table
-    statement = tables.statements.get(
-        chosen.form and ("any", chosen.form), lambda: select(rows.c.id).where(chosen.where(rows)).limit(1)
+    return bool(
+        tables.statements.rows(
+            conn,
+            chosen.form and ("any", chosen.form),
+            lambda: select(rows.c.id).where(chosen.where(rows)).limit(1),
+            chosen.values,
+        )
     )
-    return conn.execute(statement, chosen.values).first() is not None
 
 
 def _cells(scope: Scope, shared: Sequence[str]) -> list[str]:
@@ -244,14 +247,15 @@ def _candidates(
         small = vectors is not None and vectors.rows <= _SMALL and not held_then
         forms = [(name, leg.form) for name, leg in legs.items()]
         kept = chosen.form is not None and all(form is not None for _, form in forms)
-        statement = tables.statements.get(
-            ("evidence", chosen.form, *forms, reach, said, small) if kept else None,
-            lambda: _with_evidence(tables, corpus, chosen, legs, vectors, reach, said=said, small=small),
-        )
         values = {**chosen.values, **(vectors.values if vectors else {})}
         for leg in legs.values():
             values |= leg.values
-        found = conn.execute(statement, values).all()
+        found = tables.statements.rows(
+            conn,
+            ("evidence", chosen.form, *forms, reach, said, small) if kept else None,
+            lambda: _with_evidence(tables, corpus, chosen, legs, vectors, reach, said=said, small=small),
+            values,
+        )
         if not found:
             return Candidates.of(())
         near = [row[-1] for row in found]
@@ -259,7 +263,7 @@ def _candidates(
     return _read(dialect, found, cosines)
 
 
-def _read(dialect: Dialect, found: Sequence[Row[Any]], cosines: Sequence[float | None]) -> Candidates:
+def _read(dialect: Dialect, found: Sequence[Sequence[Any]], cosines: Sequence[float | None]) -> Candidates:
     """Return rows of `_with_evidence` as candidates."""
     ids, *said, importances, stored, happened, containers, places, words, meaning, _ = zip(*found, strict=True)
     moments = dialect.moments(stored + happened)

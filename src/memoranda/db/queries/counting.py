@@ -51,9 +51,10 @@ def counted(
     if counts is None or unknown:
         form = rows.form and ("counted", corpus.kind, rows.form, len(unknown), most, counts is None)
         every = counts is None
-        statement = tables.statements.get(form, lambda: _counting(tables, corpus, rows, len(unknown), most, every))
         values = {**rows.values, **tables.dialect.counting(cells, unknown)}
-        number, average, frequencies = conn.execute(statement, values).one()
+        [(number, average, frequencies)] = tables.statements.rows(
+            conn, form, lambda: _counting(tables, corpus, rows, len(unknown), most, every), values
+        )
         if counts is None:
             counts = Counts(int(number), float(average or 0))
             tables.counts.keep(whose, added, counts)

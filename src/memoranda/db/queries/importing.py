@@ -173,7 +173,7 @@ def _check_vectors(page: Sequence[_Row]) -> None:
 def _reindex(page: Sequence[_Row], tokenizer: Tokenizer) -> int:
     """Make the index terms anew: they were made in another language or by another release."""
     for row in page:
-        memory = rows.memory(row.values)
+        memory = rows.memory([row.values[name] for name in rows.FIELDS])
         category, content, length = index_terms(memory, tokenizer)
         row.values.update(
             cells=join_terms(cells(memory)), category_terms=category, content_terms=content, length=length

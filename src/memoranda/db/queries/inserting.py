@@ -171,7 +171,7 @@ def _by_dedupe_key(conn: Connection, tables: Tables, setting: Setting, keys: Seq
             tables.dialect.texts_in(m.c.dedupe_key, sorted(set(keys))),
         )
     )
-    return {row.dedupe_key: rows.memory(row) for row in found}
+    return {row.dedupe_key: rows.memory(row[1:]) for row in found}
 
 
 def source_row(source: Source, memory: Memory) -> dict[str, Any]:

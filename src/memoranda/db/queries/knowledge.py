@@ -275,7 +275,11 @@ def chunks(conn: Connection, tables: Tables, setting: Setting, source: str) -> l
     own_first = case((d.c.author == setting.scope.author, 0), else_=1)
     named = select(d.c.id).where(_seen(tables, setting, d), d.c.source == source)
     chosen = named.order_by(own_first, d.c.created_at, d.c.id).limit(1).scalar_subquery()
-    found = select(c).where(*_place(c, setting.scope), c.c.document_id == chosen).order_by(c.c.chunk_index)
+    found = (
+        select(*(c.c[name] for name in _CHUNK))
+        .where(*_place(c, setting.scope), c.c.document_id == chosen)
+        .order_by(c.c.chunk_index)
+    )
     return [_chunk(row) for row in conn.execute(found)]
 
 
@@ -285,12 +289,12 @@ def by_ids(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUI
     shown = seen_rows(tables, tables.corpora[KIND], setting.scope, setting.policies.visibility, None)
 
     def build() -> Select[Any]:
-        columns = (c.c[name] for name in (*_CHUNK, "headings"))
+        columns = (c.c[name] for name in _CHUNK)
         return select(*columns).where(shown.where(c), tables.dialect.ids_in(c.c.id, ids, "ids"))
 
-    statement = tables.statements.get(("by ids", shown.form), build)
-    found = conn.execute(statement, {**shown.values, "ids": tables.dialect.id_list(ids)})
-    return {row.id: _chunk(row) for row in found}
+    values = {**shown.values, "ids": tables.dialect.id_list(ids)}
+    found = map(_chunk, tables.statements.rows(conn, ("by ids", shown.form), build, values))
+    return {chunk.id: chunk for chunk in found}
 
 
 def _seen(tables: Tables, setting: Setting, rows: FromClause) -> ColumnElement[bool]:
@@ -310,12 +314,17 @@ _DOCUMENT = (
     *("source", "media_type", "chunks", "characters", "author", "audience", "project", "metadata"),
     *("created_at", "updated_at"),
 )
-_CHUNK = ("id", "source", "chunk_index", "content", "overlap", "author", "project", "metadata", "created_at")
+_CHUNK = (
+    *("id", "source", "chunk_index", "content", "overlap"),
+    *("author", "project", "metadata", "created_at", "headings"),
+)
 
 
 def _document(row: Row[Any]) -> KnowledgeDocument:
     return KnowledgeDocument(**{name: row._mapping[name] for name in _DOCUMENT})
 
 
-def _chunk(row: Row[Any]) -> KnowledgeChunk:
-    return KnowledgeChunk(**{name: row._mapping[name] for name in _CHUNK}, headings=tuple(row.headings))
+def _chunk(row: Sequence[Any]) -> KnowledgeChunk:
+    """Return the record of a row of `_CHUNK`."""
+    *said, headings = row
+    return KnowledgeChunk(**dict(zip(_CHUNK, (*said, tuple(headings)), strict=True)))

@@ -50,8 +50,8 @@ def by_ids(conn: Connection, tables: Tables, setting: Setting, ids: Sequence[UUI
     def build() -> Select[Any]:
         return select(*rows.columns(m)).where(shown.where(m), tables.dialect.ids_in(m.c.id, ids, "ids"))
 
-    statement = tables.statements.get(("by ids", shown.form), build)
-    found = conn.execute(statement, {**shown.values, "ids": tables.dialect.id_list(ids)})
+    values = {**shown.values, "ids": tables.dialect.id_list(ids)}
+    found = tables.statements.rows(conn, ("by ids", shown.form), build, values)
     return {memory.id: memory for memory in veiled(conn, tables, setting, [rows.memory(row) for row in found])}
 
 

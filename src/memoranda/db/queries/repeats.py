@@ -219,7 +219,7 @@ def _among(
             tables.dialect.ids_in(m.c.id, list(ids)),
         )
     )
-    near = [(rows.memory(dict(row._mapping)), _cosine(vector, row.vector)) for row in found]
+    near = [(rows.memory(row), _cosine(vector, row.vector)) for row in found]
     return sorted(near, key=lambda pair: (pair[1] or 0.0, pair[0].id), reverse=True)
 
 

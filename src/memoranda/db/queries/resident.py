@@ -154,9 +154,9 @@ class Asked:
             return texts.where(*own, m.c.n.in_(select(_listed().c.value)))
 
         numbers = self.rows.numbers[places].tolist()
-        statement = self.tables.statements.get(("texts of resident rows", self.corpus.kind), build)
         values = {"tenant": self.owner.tenant, "persona": self.owner.persona, "numbers": json.dumps(numbers)}
-        found = {row[0]: row[1:] for row in conn.execute(statement, values)}
+        rows = self.tables.statements.rows(conn, ("texts of resident rows", self.corpus.kind), build, values)
+        found = {row[0]: row[1:] for row in rows}
         contents, categories, terms = zip(*(found[number] for number in numbers), strict=True) if numbers else ((),) * 3
         return contents, categories, terms
 
@@ -189,9 +189,8 @@ class _Looked:
             return
         numbers = self._rows.numbers[unknown]
         form = self._chosen.form and ("refused", self._chosen.form)
-        statement = self._tables.statements.get(form, self._refused)
         values = {**self._chosen.values, "numbers": json.dumps(numbers.tolist())}
-        refused = self._conn.scalars(statement, values).all()
+        refused = [row[0] for row in self._tables.statements.rows(self._conn, form, self._refused, values)]
         self._known[unknown] = True
         self.seen[unknown] = ~np.isin(numbers, refused) if refused else True
 

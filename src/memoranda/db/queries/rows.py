@@ -1,11 +1,11 @@
 """Between records and rows of the table of memories."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Row, Select, Table, select, union
+from sqlalchemy import ColumnElement, FromClause, Select, Table, select, union
 
 from memoranda import metadata
 from memoranda.drafts import Draft
@@ -24,10 +24,9 @@ def columns(m: FromClause) -> list[ColumnElement[Any]]:
     return [m.c[name] for name in FIELDS]
 
 
-def memory(row: Row[Any] | Mapping[str, Any]) -> Memory:
-    """Return the record of a row of `columns`."""
-    values = row._mapping if isinstance(row, Row) else row
-    return Memory(**{name: values[name] for name in FIELDS})
+def memory(row: Sequence[Any]) -> Memory:
+    """Return the record of a row that begins with `columns`."""
+    return Memory(**dict(zip(FIELDS, row, strict=False)))
 
 
 def values(draft: Draft) -> tuple[Any, ...]:

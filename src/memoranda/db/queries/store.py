@@ -57,7 +57,7 @@ def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | 
 def settings(conn: Connection, tables: Tables) -> dict[str, Any]:
     """Return how the store was made, by name; empty for a new one."""
     s = tables.settings
-    return {row.key: row.value for row in conn.execute(select(s.c.key, s.c.value))}
+    return dict(tables.statements.rows(conn, "settings", lambda: select(s.c.key, s.c.value), {}))
 
 
 def set_floor(conn: Connection, tables: Tables, value: dict[str, Any]) -> None:
