@@ -11,9 +11,9 @@ from memoranda import MemoryEngine
 from memoranda.db.dialects import sqlite_resident
 from memoranda.db.dialects.sqlite import SqliteDialect
 from memoranda.db.migrations.revisions.r0009_changes import KEPT
+from memoranda.db.queries import store
 from memoranda.db.resident import rows
 from memoranda.embedders.hash_words import HashWords
-from memoranda.pipelines import context, recalling
 from memoranda.policies import FloorPolicy
 from memoranda.testing import DeferredEmbedder
 
@@ -213,17 +213,17 @@ def test_a_floor_is_measured_as_it_is_by_the_file(url, monkeypatch):
 
 
 def test_a_fact_that_is_replaced_meanwhile_is_found_in_the_form_of_the_moment(url, monkeypatch):
-    begun, go, look = threading.Event(), threading.Event(), context.moved
+    begun, go, look = threading.Event(), threading.Event(), store.standing
     found: list[Any] = []
 
-    def pausing(conn, tables, model):
-        told = look(conn, tables, model)  # from here on the transaction sees the file as it is now
+    def pausing(*asked):
+        told = look(*asked)  # from here on the transaction sees the file as it is now
         if threading.current_thread().name == "old":
             begun.set()
             assert go.wait(20)
         return told
 
-    monkeypatch.setattr(recalling, "moved", pausing)
+    monkeypatch.setattr(store, "standing", pausing)
     with MemoryEngine(url, embedder="hash/words") as engine:
         me = engine.persona("main")
         kettle = me.memories.write("The kettle is blue.")

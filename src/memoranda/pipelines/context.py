@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import Connection
 
 from memoranda.db.queries import jobs, store
+from memoranda.db.queries.store import EMBEDDER, WORDS
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
 from memoranda.effects import Steps, read, wake, write
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from memoranda.effects import MaybeVectors
 
 _TO_COME = "its vector is made in the background"
-_MOVED = "the store has moved to another embedder since this engine was opened: open it anew"
-EMBEDDER, _WORDS = "embedder", "words"
-"""Names of settings."""
+MOVED = "the store has moved to another embedder since this engine was opened: open it anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +99,13 @@ def settled(context: Context) -> Steps[dict[str, Any]]:
     """
     words = {"language": context.tokenizer.language, "version": TERMS_VERSION}
     made = yield from read(store.settings)
-    if not {EMBEDDER, _WORDS} <= made.keys():
-        made = yield from write(store.settle, {EMBEDDER: context.space.proposed, _WORDS: words})
-    if made[_WORDS]["language"] != words["language"]:
+    if not {EMBEDDER, WORDS} <= made.keys():
+        made = yield from write(store.settle, {EMBEDDER: context.space.proposed, WORDS: words})
+    if made[WORDS]["language"] != words["language"]:
         raise ConfigurationError(
-            f"This store's words were indexed in {made[_WORDS]['language']}: open it with that language."
+            f"This store's words were indexed in {made[WORDS]['language']}: open it with that language."
         )
-    if made[_WORDS]["version"] != TERMS_VERSION:
+    if made[WORDS]["version"] != TERMS_VERSION:
         raise ConfigurationError("This store's words were indexed by another release: open it with that one.")
     return made
 
@@ -114,11 +113,6 @@ def settled(context: Context) -> Steps[dict[str, Any]]:
 def is_current(conn: Connection, tables: Tables, model: str | None) -> bool:
     """Say whether the store still goes by a model."""
     return bool(store.settings(conn, tables).get(EMBEDDER) == model)
-
-
-def moved(conn: Connection, tables: Tables, model: str | None) -> str | None:
-    """Return what to say where the store does not go by a model any more."""
-    return None if is_current(conn, tables, model) else _MOVED
 
 
 def vectors_of(
@@ -132,7 +126,7 @@ def vectors_of(
         purpose: Why.
         asked: Whether somebody waits for the answer to a question, which must come whatever the embedder does.
         checked: Whether to look if the store still goes by the embedder's model; else the transaction that compares the
-            vectors does, see `moved`.
+            vectors does.
     """
     if context.space.model is None:
         return [None] * len(texts), context.space.problem
@@ -147,7 +141,7 @@ def vectors_of(
         vectors, refused = yield from in_halves(texts, purpose, seconds)
         if refused is not None or waits_for == "store" or not checked:
             return vectors, None if refused is None else str(refused)
-        return vectors, (yield from read(moved, context.space.model))
+        return vectors, None if (yield from read(is_current, context.space.model)) else MOVED
     except EmbedderUnavailable as error:
         return [None] * len(texts), str(error)
     except ConfigurationError as error:

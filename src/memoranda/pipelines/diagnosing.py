@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from memoranda.db import migrations
 from memoranda.db.queries import diagnosis
 from memoranda.db.queries.diagnosis import Seen
-from memoranda.db.queries.moving import EMBEDDER, WORDS
+from memoranda.db.queries.store import EMBEDDER, WORDS
 from memoranda.effects import Steps, embed, read, rerank, write
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, PermissionMissing, StoreBusy
 from memoranda.pipelines.context import Context, opened

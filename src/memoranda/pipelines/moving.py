@@ -20,7 +20,8 @@ from memoranda.archive import ArchiveReader, ArchiveWriter, Header, Shape, Unrea
 from memoranda.db import migrations
 from memoranda.db.queries import importing, jobs, moving, store
 from memoranda.db.queries.importing import Arrival
-from memoranda.db.queries.moving import EMBEDDER, WORDS, Selection
+from memoranda.db.queries.moving import Selection
+from memoranda.db.queries.store import EMBEDDER, WORDS
 from memoranda.db.schema import Tables
 from memoranda.effects import Steps, compute, read, wake, write
 from memoranda.errors import ConfigurationError, InvalidInput, StoreError, StoreUnavailable

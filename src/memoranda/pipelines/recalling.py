@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from memoranda import filters as filtering
 from memoranda.candidates import Candidate, Query
-from memoranda.db.queries import candidates, knowledge, memories, past
+from memoranda.db.queries import candidates, knowledge, memories, past, store
 from memoranda.db.queries.candidates import Question
 from memoranda.db.queries.past import Rewritten
 from memoranda.db.schema import Tables
@@ -23,7 +23,7 @@ from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, embed, read, write
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, InvalidInput, MemorandaError, StoreError
 from memoranda.filters import Filters
-from memoranda.pipelines.context import Context, moved, opened, vectors_of
+from memoranda.pipelines.context import MOVED, Context, opened, vectors_of
 from memoranda.pipelines.reranking import reach, reranked
 from memoranda.policies import FloorPolicy, RankingPolicy
 from memoranda.protocols import Purpose
@@ -228,7 +228,9 @@ def _answered(
     """Gather, rank, compare with the floor and fetch, all in one turn of a database thread: ranking takes its time."""
     asked = questions[0]
     # In the transaction that compares, for the store may have gone over to another embedder just before.
-    degraded = None if asked.vector is None else moved(conn, tables, asked.model)
+    standing = store.standing(conn, tables, setting.scope, [question.kind for question in questions])
+    degraded = None if asked.vector is None or standing.embedder == asked.model else MOVED
+    questions = [question for question in questions if question.kind in standing.kinds]
     judged = [_judged(conn, tables, question, setting, floor, limit, then) for question in questions]
     answered = any(part.answers for part in judged)
     rankings = [(part.query, part.answers if answered else part.nearest) for part in judged]

@@ -13,11 +13,12 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memoranda.db.queries import jobs, store, vectors
+from memoranda.db.queries.store import EMBEDDER
 from memoranda.db.queries.vectors import Owner
 from memoranda.db.schema import Tables
 from memoranda.effects import Steps, read, write
 from memoranda.errors import ConfigurationError
-from memoranda.pipelines.context import EMBEDDER, Context, settled
+from memoranda.pipelines.context import Context, settled
 from memoranda.pipelines.embedding import embedded
 from memoranda.protocols import Progress
 from memoranda.ranking.floors import SETTING

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, exists, func, inspect, or_, se
 
 from memoranda.db.dialects.base import Examination
 from memoranda.db.queries import store
-from memoranda.db.queries.moving import EMBEDDER
+from memoranda.db.queries.store import EMBEDDER
 from memoranda.db.queries.vectors import given, of_row, ours
 from memoranda.db.schema import Tables
 

@@ -15,7 +15,8 @@ from memoranda.archive import ArchiveReader, Line, UnreadableArchive, decoded
 from memoranda.db import migrations
 from memoranda.db.corpora import Kind
 from memoranda.db.queries import erasure, jobs, merging, rows, store
-from memoranda.db.queries.moving import EMBEDDER, WORDS, noun, row_key, shape
+from memoranda.db.queries.moving import noun, row_key, shape
+from memoranda.db.queries.store import EMBEDDER, WORDS
 from memoranda.db.schema import Tables
 from memoranda.drafts import Owner, cells, chunk_terms, index_terms
 from memoranda.errors import StoreBusy

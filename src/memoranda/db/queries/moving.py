@@ -34,13 +34,11 @@ from memoranda.archive import ArchiveWriter, Field, Header, Kind, Shape
 from memoranda.db import migrations
 from memoranda.db.dialects.base import ROW_KEY
 from memoranda.db.queries import store
+from memoranda.db.queries.store import EMBEDDER, WORDS
 from memoranda.db.schema import Tables
 from memoranda.db.types import Metadata, UTCDateTime
 from memoranda.protocols import Progress
 from memoranda.reports import Exported
-
-EMBEDDER, WORDS = "embedder", "words"
-"""The settings a store is made with: they stand in the header, not among the rows."""
 
 _PAGE = 500  # rows read at once
 _TOLD = 1000  # rows between two reports of progress
@@ -176,7 +174,7 @@ def _chosen(tables: Tables, selection: Selection) -> list[Table]:
 
 def _own(tables: Tables, table: Table, selection: Selection) -> list[ColumnElement[bool]]:
     if table is tables.settings:
-        return [table.c.key.not_in([EMBEDDER, WORDS])]
+        return [table.c.key.not_in([EMBEDDER, WORDS])]  # they stand in the header
     axes = {"tenant": selection.tenant, "persona": selection.persona}
     return [table.c[axis] == value for axis, value in axes.items() if value is not None]
 

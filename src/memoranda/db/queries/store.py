@@ -1,8 +1,9 @@
 """How much a scope holds, and what the store as a whole is set to."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, exists, func, select
 
 from memoranda.db.corpora import Kind
 from memoranda.db.queries.vectors import of_row
@@ -11,6 +12,10 @@ from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
 from memoranda.ranking.floors import SETTING
 from memoranda.reports import Statistics
+from memoranda.scope import Scope
+
+EMBEDDER, WORDS = "embedder", "words"
+"""The names of the settings that say which model made the vectors, and how words were indexed."""
 
 
 def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | None) -> Statistics:
@@ -52,6 +57,32 @@ def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | 
         last_day=last,
         embedder=model,
     )
+
+
+class Standing(NamedTuple):
+    """What a question has to know of a store before it is asked."""
+
+    embedder: Any
+    """The model of its vectors."""
+    kinds: frozenset[Kind]
+    """Of which the persona has any rows, whoever's they are."""
+
+
+def standing(conn: Connection, tables: Tables, scope: Scope, kinds: Sequence[Kind]) -> Standing:
+    """Return it in one look, for a server takes its time for each."""
+
+    def build() -> Select[Any]:
+        s = tables.settings
+        embedder = select(s.c.value).where(s.c.key == EMBEDDER).scalar_subquery()
+        return select(embedder, *(_any_of(tables.corpora[kind].table) for kind in kinds))
+
+    values = {"tenant": scope.tenant, "persona": scope.persona}
+    [(embedder, *there)] = tables.statements.rows(conn, ("standing", *kinds), build, values)
+    return Standing(embedder, frozenset(kind for kind, any_there in zip(kinds, there, strict=True) if any_there))
+
+
+def _any_of(rows: Table) -> ColumnElement[bool]:
+    return exists().where(rows.c.tenant == bindparam("tenant"), rows.c.persona == bindparam("persona"))
 
 
 def settings(conn: Connection, tables: Tables) -> dict[str, Any]:
