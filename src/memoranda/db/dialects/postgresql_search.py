@@ -177,21 +177,22 @@ class PostgresqlSearch:
         terms = len(question.terms) if weighed else None
 
         def build() -> Select[Any]:
-            said: ColumnElement[Any] = func.ts_rank(m.c.search, _tsquery("said"))
-            if terms is not None:
-                base, slope = (bindparam(name, type_=Float) for name in ("base", "slope"))
-                said = _weight(m, terms) / (base + slope * m.c.length)
-            score = said.label("score")
-            found = [wanted.where(m), m.c.search.bool_op("@@")(_tsquery("matched"))]
-            if terms is not None:
-                # The index lets lighter rows through as well, and they must not fill the limit in place of heavy ones.
-                found.append(_weight(m, terms) >= bindparam("least", type_=Float))
-            return (
-                select(m.c.id, score, *question.corpus.standing)
-                .where(*found)
-                .order_by(score.desc(), m.c.id.desc())
-                .limit(bindparam("words_limit", type_=Integer))
-            )
+            matched = [wanted.where(m), m.c.search.bool_op("@@")(_tsquery("matched"))]
+            most = bindparam("words_limit", type_=Integer)
+            if terms is None:
+                score = func.ts_rank(m.c.search, _tsquery("said")).label("score")
+                found = select(m.c.id, score, *question.corpus.standing).where(*matched)
+                return found.order_by(score.desc(), m.c.id.desc()).limit(most)
+            # The offset keeps the planner from weighing each row again wherever its weight is named.
+            weight = _weight(m, terms).label("weight")
+            weighed = select(m.c.id, weight, m.c.length, *question.corpus.standing).where(*matched)
+            rows = weighed.offset(literal_column("0")).subquery("weighed")
+            base, slope = (bindparam(name, type_=Float) for name in ("base", "slope"))
+            score = (rows.c.weight / (base + slope * rows.c.length)).label("score")
+            # The index lets lighter rows through as well, and they must not fill the limit in place of heavy ones.
+            heavy = rows.c.weight >= bindparam("least", type_=Float)
+            columns = (rows.c.id, score, rows.c.container, rows.c.place)
+            return select(*columns).where(heavy).order_by(score.desc(), rows.c.id.desc()).limit(most)
 
         least = question.least(limit)
         said = " & ".join(question.terms) if question.match == "all" else weighing(question, least)
