@@ -11,6 +11,9 @@ from uuid import UUID
 
 T = TypeVar("T")
 
+NOWHERE = -(1 << 63)
+"""The number that stands for no position: the lowest one of 64 bits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Query:
@@ -75,28 +78,29 @@ class Candidate:
 
 
 class Raw(Sequence[T]):
-    """A column as the driver gives it, of which a value is read when somebody asks for it."""
+    """Some of the values of a column as the driver gives it, each read when somebody asks for it."""
 
-    def __init__(self, raw: Sequence[Any], read: Callable[[Sequence[Any]], list[T]]) -> None:
-        """Take the values, and what reads many of them at once."""
+    def __init__(self, raw: Sequence[Any], places: Sequence[int], read: Callable[[Sequence[Any]], list[T]]) -> None:
+        """Take the column, where in it the values stand, and what reads many of them at once."""
         self._raw = raw
+        self._places = places
         self._read = read
 
-    def read(self, places: Sequence[int]) -> list[T]:
-        """Return the values of some places."""
-        return self._read([self._raw[place] for place in places])
+    def read(self, numbers: Sequence[int]) -> list[T]:
+        """Return some of the values."""
+        return self._read([self._raw[self._places[number]] for number in numbers])
 
     def __len__(self) -> int:
-        return len(self._raw)
+        return len(self._places)
 
     @overload
-    def __getitem__(self, place: int) -> T: ...
+    def __getitem__(self, number: int) -> T: ...
     @overload
-    def __getitem__(self, place: slice) -> list[T]: ...
-    def __getitem__(self, place: int | slice) -> T | list[T]:
-        if isinstance(place, slice):
-            return self._read(self._raw[place])
-        return self._read([self._raw[place]])[0]
+    def __getitem__(self, number: slice) -> list[T]: ...
+    def __getitem__(self, number: int | slice) -> T | list[T]:
+        if isinstance(number, slice):
+            return self.read(range(*number.indices(len(self))))
+        return self.read([number])[0]
 
 
 class Candidates(Sequence[Candidate]):
@@ -108,8 +112,9 @@ class Candidates(Sequence[Candidate]):
         Args:
             columns: All equally long.
             known: What stands in place of a column where somebody has it as numbers already: of `category_terms` and
-                `content_terms` their `memoranda.ranking.terms.Terms`, of `session` an array of numbers, -1 for none.
-                And `unspaced`, an array that tells in which contents words are not parted.
+                `content_terms` their `memoranda.ranking.terms.Terms`, of `session` an array of numbers, -1 for none, of
+                `position` an array, `NOWHERE` for none. And `unspaced`, an array that tells in which contents words are
+                not parted.
         """
         self.column = dict(zip(_FIELDS, columns, strict=True))
         self.known = known

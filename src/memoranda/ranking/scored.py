@@ -37,6 +37,7 @@ class Scored:
     """The ranking it comes from."""
     place: int = field(default=0, compare=False)
     """The candidate's place in that."""
+    _reasons: tuple[str, ...] | None = field(default=None, compare=False, init=False)
 
     @property
     def legs(self) -> dict[str, float]:
@@ -49,10 +50,13 @@ class Scored:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why it stands here, in a few plain words each; empty when nothing but its place speaks for it."""
-        if self.account is None:
-            return ()
-        notes = (note for note, holds in self.account.notes.items() if holds[self.place])
-        return (*self.account.evidence.reasons(self.place), *notes)
+        if self._reasons is None:
+            self._reasons = () if self.account is None else self._told(self.account)
+        return self._reasons
+
+    def _told(self, account: Account) -> tuple[str, ...]:
+        notes = (note for note, holds in account.notes.items() if holds[self.place])
+        return (*account.evidence.reasons(self.place), *notes)
 
 
 class Ranking(Sequence[Scored]):

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from memoranda.candidates import Candidate, Candidates
+from memoranda.candidates import NOWHERE, Candidate, Candidates
 from memoranda.ranking.scored import by_age
 from memoranda.ranking.terms import Floats, Places
 
+Positions: TypeAlias = NDArray[np.int64]
 Near: TypeAlias = Mapping[int, Places]
 """By distance, -2 to 2: the place among the candidates of what stands so far from each, or one past the last."""
 
@@ -35,9 +37,9 @@ def neighbours(candidates: Sequence[Candidate], together: Places, reach: int) ->
         together: The numbers of their sessions.
         reach: How far is near.
     """
-    nobody, positions = len(candidates), Candidates.of(candidates).column["position"]
-    seated = (together != ALONE) & np.array([position is not None for position in positions], np.bool_)
-    seat = together * _SPAN + np.array([position or 0 for position in positions], np.int64)
+    nobody, positions = len(candidates), _positions(Candidates.of(candidates))
+    seated = (together != ALONE) & (positions != NOWHERE)
+    seat = np.where(seated, together * _SPAN + positions, ALONE)
     at = np.flatnonzero(seated)
     at = at[np.argsort(seat[at], kind="stable")]
     begins = np.flatnonzero(np.diff(seat[at], prepend=-_SPAN))
@@ -45,12 +47,19 @@ def neighbours(candidates: Sequence[Candidate], together: Places, reach: int) ->
     for place, group in enumerate(np.split(at, begins[1:])) if len(begins) < len(at) else ():
         if len(group) > 1:
             owners[place] = max(group.tolist(), key=lambda i: by_age(candidates[i]))
-    near = {}
-    for distance in (d for step in range(1, reach + 1) for d in (-step, step)):
-        found = np.searchsorted(seats, seat + distance)
-        there = seated & (np.append(seats, -_SPAN)[found] == seat + distance)
-        near[distance] = np.where(there, np.append(owners, nobody)[found], nobody)
-    return near
+    distances = [distance for step in range(1, reach + 1) for distance in (-step, step)]
+    beside = seat + np.array(distances, np.int64).reshape(-1, 1)
+    found = np.searchsorted(seats, beside)
+    there = seated & (np.append(seats, -_SPAN)[found] == beside)
+    return dict(zip(distances, np.where(there, np.append(owners, nobody)[found], nobody), strict=True))
+
+
+def _positions(candidates: Candidates) -> Positions:
+    known: Positions | None = candidates.known.get("position")
+    if known is not None:
+        return known
+    positions = candidates.column["position"]
+    return np.array([NOWHERE if position is None else position for position in positions], np.int64)
 
 
 def mean_of_best(together: Places, scores: Floats, most: int) -> Floats:

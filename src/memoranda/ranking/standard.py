@@ -111,14 +111,14 @@ def _bm25_around(evidence: Evidence, near: Near, second: float) -> Floats:
     """Return BM25 of each candidate and its neighbours read as one text."""
     found, length = evidence.counts, evidence.lengths
     usual = np.full(len(length), evidence.average_length)
-    # one column more, of an empty text, for neighbours that are not there
-    counts = np.concatenate([found, np.zeros((len(found), 1))], axis=1)
-    lengths, usuals = np.append(length, 0.0), np.append(usual, 0.0)
-    for distance, at in near.items():
-        weight = 1.0 if abs(distance) == 1 else second
-        found = found + weight * counts.take(at, axis=1)
-        length = length + weight * lengths[at]
-        usual = usual + weight * usuals[at]
+    if near:
+        at = np.array(list(near.values()))
+        weights = np.array([[1.0 if abs(distance) == 1 else second] for distance in near])
+        # one column more, of an empty text, for neighbours that are not there
+        counts = np.concatenate([found, np.zeros((len(found), 1))], axis=1)
+        found = found + (weights * counts.take(at, axis=1)).sum(axis=1)
+        length = length + (weights * np.append(length, 0.0)[at]).sum(axis=0)
+        usual = usual + (weights * np.append(usual, 0.0)[at]).sum(axis=0)
     return bm25(evidence.idf, found, length, usual)
 
 

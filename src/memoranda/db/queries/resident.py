@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Select, String, TableValuedAlias, bindparam, func, literal_column, select
 
-from memoranda.candidates import Candidates, Raw
+from memoranda.candidates import NOWHERE, Candidates, Raw
 from memoranda.db.corpora import Corpus
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.queries.counting import Counted
 from memoranda.db.resident import Owner, Rows
-from memoranda.db.resident.rows import NOWHERE, best, products, unit
+from memoranda.db.resident.rows import best, products, unit
 from memoranda.db.schema import Tables
 from memoranda.db.statements import Selection
 from memoranda.filters import Filters
@@ -80,17 +80,20 @@ class Asked:
             tops = [_best(rows, leg, most) for leg in (words, meaning)]
             # Mostly all of them may be seen: so what stands beside them is looked up with them.
             likely = np.concatenate([top[:limit] for top in tops])
-            looked.up(np.concatenate((*tops, rows.beside(likely, reach))))
+            around = rows.beside(likely, reach)
+            looked.up(np.concatenate((*tops, around)))
             by_words, by_meaning = kept = [top[looked.seen[top]][:limit] for top in tops]
             if all(len(found) == limit or len(top) < most for found, top in zip(kept, tops, strict=True)):
                 break
             most *= _GROWTH
-        around = rows.beside(np.concatenate(kept), reach)
-        looked.up(around)
-        places = np.unique(np.concatenate((*kept, around[looked.seen[around]])))
+        proposed = np.concatenate(kept)
+        if not np.array_equal(proposed, likely):
+            around = rows.beside(proposed, reach)
+            looked.up(around)
+        places = np.flatnonzero(rows.marked(np.concatenate((proposed, around))) & looked.seen)
         texts = self._texts(conn, places) if self.texts else None
         cosines = [None] * len(places) if meaning is None else meaning[0][places].tolist()
-        return self._made(places, texts, np.isin(places, by_words), np.isin(places, by_meaning), cosines)
+        return self._made(places, texts, rows.marked(by_words)[places], rows.marked(by_meaning)[places], cosines)
 
     def _by_words(self, question: TextQuestion) -> tuple[Scores, Places]:
         """Return BM25 of each row as if it said every term once, and the places of those that say what they have to.
@@ -122,19 +125,19 @@ class Asked:
         rows, dialect, at = self.rows, self.tables.dialect, places.tolist()
         none = [""] * len(at)
         known = zip(cosines, rows.embedded[places].tolist(), strict=True)
-        containers, stands = rows.containers[places], rows.places[places].tolist()
+        containers, stands = rows.containers[places], rows.places[places]
         columns = (
-            Raw([rows.ids[i] for i in at], dialect.identifiers),
+            Raw(rows.ids, at, dialect.identifiers),
             *(texts or (none, none, none)),
             rows.lengths[places].astype(np.int64).tolist(),
             [cosine if embedded else None for cosine, embedded in known],
             by_words.tolist(),
             by_meaning.tolist(),
             rows.importances[places].tolist(),
-            Raw([rows.created_at[i] for i in at], dialect.moments),
-            Raw([rows.happened_at[i] for i in at], dialect.moments),
-            Raw(containers.tolist(), lambda numbers: [rows.names[i] for i in numbers]),
-            [None if place == NOWHERE else place for place in stands],
+            Raw(rows.created_at, at, dialect.moments),
+            Raw(rows.happened_at, at, dialect.moments),
+            Raw(rows.names, containers.tolist(), list),
+            [None if place == NOWHERE else place for place in stands.tolist()],
         )
         return Candidates(
             columns,
@@ -142,6 +145,7 @@ class Asked:
             category_terms=rows.categories.of(places),
             unspaced=rows.unspaced[places],
             session=containers.astype(np.intp) - 1,
+            position=stands,
         )
 
     def _texts(self, conn: Connection, places: Places) -> "_Texts":
@@ -184,7 +188,7 @@ class _Looked:
 
     def up(self, places: Places) -> None:
         """Look up those that were not yet."""
-        unknown = np.unique(places[~self._known[places]])
+        unknown = np.flatnonzero(self._rows.marked(places) & ~self._known)
         if not unknown.size:
             return
         numbers = self._rows.numbers[unknown]

@@ -7,14 +7,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from memoranda.candidates import NOWHERE
 from memoranda.db.resident.postings import Numbers, Postings, Rows32
 from memoranda.ranking.terms import Bools, Codes, Floats, Places, Terms
 from memoranda.text.unspaced import is_unspaced
 
 S = TypeVar("S", bound=np.generic)
-
-NOWHERE = np.iinfo(np.int64).min
-"""Where a row stands that has no place in a container."""
 
 _FIRST_CAPACITY = 16
 _BYTES = 8192  # what nobody's rows take already
@@ -88,6 +86,12 @@ class Rows:
     def size(self) -> int:
         """How many there are, dead ones included."""
         return len(self.numbers)
+
+    def marked(self, places: Places) -> Bools:
+        """Return of all rows which of them stand in these places."""
+        marks = np.zeros(self.size, np.bool_)
+        marks[places] = True
+        return marks
 
     def saying(self, codes: Codes) -> list[Rows32]:
         """Return for each term the rows that say it, dead ones left out."""
