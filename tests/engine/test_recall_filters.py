@@ -1,10 +1,13 @@
 """What narrows a recall: limit, day, types, categories, project, a moment in the past, the inactive."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
 
 from memoranda.errors import InvalidInput
+from memoranda.policies import FloorPolicy, RankingPolicy
+from memoranda.presets import STANDARD
 
 
 def texts(hits):
@@ -59,6 +62,22 @@ def test_a_common_word_is_looked_for_where_a_filter_hides_the_rows_of_a_rarer_on
 
     assert len(found) == 5
     assert all(hit.memory.content.startswith("A kitchen") for hit in found)
+
+
+@pytest.mark.parametrize("shares", [False, True], ids=["alone", "shares"])
+def test_a_common_word_is_looked_for_where_the_rows_of_a_rarer_one_stand_in_another_space(make_engine, shares):
+    policies = replace(STANDARD, ranking=RankingPolicy(candidates=8), floor=FloorPolicy(enabled=False))
+    engine = make_engine(embedder="none", preset=policies)
+    ana = engine.persona("main", tenant="acme", user="ana")
+    if shares:  # then words are counted in another way, and nothing is held in memory
+        ana.projects.add_member("apollo", "ana")
+    ana.scoped(space="clinic").memories.write_many([f"The dentist has chair {n}" for n in range(40)])
+    ana.memories.write_many([f"The kitchen has chair {n}" for n in range(150)])
+
+    found = ana.recall("dentist kitchen", limit=2)
+
+    assert len(found) == 2
+    assert all(hit.memory.content.startswith("The kitchen") for hit in found)
 
 
 @pytest.mark.behaviour("R23")

@@ -1,54 +1,9 @@
-"""What is remembered of a large scope, and which words of a question are looked up at all."""
+"""What is remembered of a large scope."""
 
 import time
-from dataclasses import replace
-
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memoranda.db import counts as counting
 from memoranda.db.counts import Counts, KnownCounts
-from memoranda.db.dialects import dialect_for
-from memoranda.db.dialects.base import TextQuestion
-from memoranda.db.schema import declare
-from memoranda.ranking.evidence import inverse_frequency
-
-ROWS = 1000
-TABLES = declare(dialect_for("sqlite", schema="memoranda"))
-QUESTION = TextQuestion(
-    corpus=TABLES.corpora["memory"],
-    cells=(),
-    terms=(),
-    weights=(),
-    document_frequency=(),
-    average_length=20.0,
-    match="any",
-)
-
-
-def asked(frequencies, match="any"):
-    weights = [inverse_frequency(ROWS, seen) for seen in frequencies]
-    terms = [f"t{k}" for k in range(len(frequencies))]
-    return replace(QUESTION, terms=terms, weights=weights, document_frequency=frequencies, match=match)
-
-
-@given(st.lists(st.integers(0, ROWS), min_size=1, max_size=12), st.integers(1, 100))
-def test_what_only_common_words_say_cannot_pass_what_a_rare_one_says(frequencies, limit):
-    question = asked(frequencies)
-    proposing, lending = question.proposing(limit)
-    assert sorted([*proposing, *lending]) == list(range(len(frequencies)))
-    assert proposing
-    if lending:
-        # So many rows hold one word of at least this weight, and a row of common words alone weighs no more.
-        rare = [question.weights[k] for k in proposing if frequencies[k] >= limit]
-        assert sum(question.weights[k] for k in lending) <= max(rare) + 1e-9
-
-
-@given(st.lists(st.integers(0, ROWS), min_size=1, max_size=12))
-def test_where_every_word_must_stand_every_word_is_looked_up(frequencies):
-    proposing, lending = asked(frequencies, match="all").proposing(64)
-    assert sorted(proposing) == list(range(len(frequencies)))
-    assert not lending
 
 
 def test_a_small_scope_is_counted_every_time():

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +9,7 @@ from memoranda.db.dialects import dialect_for
 from memoranda.db.dialects.base import TextQuestion
 from memoranda.db.dialects.postgresql_terms import weighing
 from memoranda.db.schema import declare
-from memoranda.ranking.evidence import K1, B, inverse_frequency
+from memoranda.ranking.evidence import inverse_frequency
 
 ROWS = 1000
 QUESTION = TextQuestion(
@@ -62,23 +61,3 @@ def test_a_query_stays_short_however_many_terms_there_are():
     for count in (10, 24, 25, 500):
         question = asked(list(range(1, count + 1)))
         assert weighing(question, sum(question.weights) / 2).count("t") <= max(300, count)
-
-
-@given(FREQUENCIES, st.integers(1, 100))
-def test_what_is_worth_looking_at_is_no_more_than_all_terms_weigh(frequencies, limit):
-    question = asked(frequencies)
-    assert 0 <= question.least(limit) <= sum(question.weights) + 1e-9
-
-
-def test_a_row_of_common_words_is_worth_looking_at_where_too_few_say_a_rare_one():
-    shortest = (1 + K1 * (1 - B)) / (1 + K1)  # what a row of average length scores against an empty one
-    rare, common = shortest * inverse_frequency(ROWS, 400), shortest * inverse_frequency(ROWS, 900)
-    assert asked([400, 900]).least(90) == pytest.approx(rare + common)
-    assert asked([400, 900]).least(100) == pytest.approx(rare)
-    assert asked([400, 900]).least(150) == pytest.approx(common)
-    assert asked([400, 900]).least(250) == 0
-
-
-@pytest.mark.parametrize("changed", [{"match": "all"}, {"lending": False}, {"document_frequency": [0, 0]}])
-def test_every_row_is_looked_at_where_all_terms_are_asked_for_or_nobody_counted(changed):
-    assert replace(asked([400, 900]), **changed).least(1) == 0

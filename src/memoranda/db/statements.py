@@ -55,6 +55,8 @@ class Leg:
     """Makes the statement for `id`, `score` (higher is better), `container` and `place`, the best first."""
     form: Hashable = None
     values: Mapping[str, Any] = field(default_factory=dict)
+    cut: bool = False
+    """Whether rows may have been left out that belong here where fewer are found than were asked for."""
 
 
 class Statements:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import exp
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from uuid import UUID
 
@@ -21,7 +20,6 @@ from sqlalchemy.types import TypeEngine
 from memoranda.db.inserts import Prepared
 from memoranda.db.statements import Leg, Selection
 from memoranda.errors import StoreError
-from memoranda.ranking.evidence import K1, B
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,9 +40,6 @@ VectorIndex: TypeAlias = Literal["not needed", "advised", "built", "damaged"]
 
 EXACT_LIMIT = 20_000
 """Up to this many rows a scope's vectors are compared one by one; beyond it an approximate index is worth building."""
-
-_SURE = 4
-_TOGETHER = 8  # terms: one more would double the sums that are looked at
 
 ROW_KEY = "row_key"
 """In the `info` of a unique constraint: it is the key of the rows, where another column is the primary key."""
@@ -77,57 +72,7 @@ class TextQuestion:
     """The mean number of indexed terms of these rows."""
     match: Literal["any", "all"]
     lending: bool = True
-    """Whether common terms may be left to lend weight only; see `proposing`."""
-
-    def lends(self, limit: int) -> bool:
-        """Say whether rows that hold a term may be left out."""
-        return bool(self.proposing(limit)[1]) or self.least(limit) > min(self.weights, default=0.0)
-
-    def least(self, limit: int) -> float:
-        """Return what the terms of a row weigh together where it is worth looking at.
-
-        The rows of the heaviest terms weigh so much more than that that no lighter one, however short it is, passes one
-        of them of average length.
-
-        A term weighs the logarithm of one in how many rows holds it, so that weights tell how many rows are to be
-        expected that hold several, as if terms met by chance. They meet more often than that; `_SURE` times the rows
-        are expected all the same. Where fewer rows than `limit` are found, for filters know nothing of this, all that
-        hold a term have to be looked at.
-        """
-        if self.match == "all" or not self.lending or not any(self.document_frequency):
-            return 0.0
-        heaviest = sorted(range(len(self.terms)), key=lambda k: self.weights[k], reverse=True)
-        every = (self.document_frequency[heaviest[0]] + 0.5) * exp(self.weights[heaviest[0]])
-        sums = [(0.0, every)]
-        for k in heaviest[:_TOGETHER]:
-            share = exp(-self.weights[k])
-            sums = [(weight, rows * (1 - share)) for weight, rows in sums] + [
-                (weight + self.weights[k], rows * share) for weight, rows in sums
-            ]
-        expected = 0.0
-        for weight, rows in sorted(sums, reverse=True):
-            expected += rows
-            if expected >= _SURE * limit:
-                return weight * (1 + K1 * (1 - B)) / (1 + K1)
-        return 0.0
-
-    def proposing(self, limit: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Return the places of the terms that propose rows, and of those that only lend weight to what others propose.
-
-        At least `limit` rows have the weight of the rarest term that stands in so many. Rows in which only the most
-        common terms stand cannot pass these, as long as what these weigh together is less (the MaxScore algorithm of
-        Turtle and Flood, 1995). Looking such terms up costs most of a search, for they stand in most rows. Where fewer
-        rows than `limit` are found, for filters know nothing of these counts, it has to be done after all.
-        """
-        rarest = sorted(range(len(self.terms)), key=lambda k: self.document_frequency[k])
-        if self.match == "all" or not self.lending:
-            return rarest, ()
-        least = next((i for i, k in enumerate(rarest) if self.document_frequency[k] >= limit), len(rarest))
-        lent, first = 0.0, len(rarest)
-        while first > least + 1 and lent + self.weights[rarest[first - 1]] <= self.weights[rarest[least]]:
-            first -= 1
-            lent += self.weights[rarest[first]]
-        return rarest[:first], rarest[first:]
+    """Whether rows in which only common terms stand may be left out; see `memoranda.db.dialects.text_cuts`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ from memoranda.db.counts import LARGE, Counts
 from memoranda.db.dialects.base import EXACT_LIMIT, TextQuestion, VectorQuestion
 from memoranda.db.dialects.postgresql_terms import CLOSE, weighing
 from memoranda.db.dialects.postgresql_upkeep import Upkeep
+from memoranda.db.dialects.text_cuts import least
 from memoranda.db.statements import Leg, Selection
 from memoranda.ranking.evidence import K1, B
 
@@ -194,18 +195,19 @@ class PostgresqlSearch:
             columns = (rows.c.id, score, rows.c.container, rows.c.place)
             return select(*columns).where(heavy).order_by(score.desc(), rows.c.id.desc()).limit(most)
 
-        least = question.least(limit)
-        said = " & ".join(question.terms) if question.match == "all" else weighing(question, least)
+        needed = least(question, limit)
+        said = " & ".join(question.terms) if question.match == "all" else weighing(question, needed)
         matched = f"({' | '.join(question.cells)}) & ({said})"
         values: dict[str, Any] = {"matched": matched, "words_limit": limit}
         if weighed:
-            values["least"] = min(least, sum(question.weights)) - CLOSE
+            values["least"] = min(needed, sum(question.weights)) - CLOSE
             values |= {"base": 1 + K1 * (1 - B), "slope": K1 * B / max(question.average_length, 1.0)}
             for i, (term, weight) in enumerate(zip(question.terms, question.weights, strict=True)):
                 values |= {f"word_{i}": term, f"worth_{i}": weight}
         else:
             values["said"] = " | ".join(question.terms)
-        return Leg(build, wanted.form and ("words", wanted.form, terms), {**wanted.values, **values})
+        form = wanted.form and ("words", wanted.form, terms)
+        return Leg(build, form, {**wanted.values, **values}, cut=needed > min(question.weights, default=0.0))
 
     def vector_leg(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: VectorQuestion, limit: int

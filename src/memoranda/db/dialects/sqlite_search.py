@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from operator import itemgetter
@@ -36,6 +37,7 @@ from sqlalchemy import (
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
 from memoranda.db.dialects.sqlite_resident import ResidentRows
 from memoranda.db.dialects.sqlite_vectors import VectorCache
+from memoranda.db.dialects.text_cuts import proposing
 from memoranda.db.resident import Owner, Rows
 from memoranda.db.statements import Leg, Selection
 from memoranda.ranking.evidence import K1, B
@@ -64,13 +66,13 @@ class SqliteSearch:
         """Search FTS5, starting from the cells."""
         # FTS5's own bm25() counts over the whole file: it would let other scopes move this one's ranks.
         corpus, every = question.corpus, question.match == "all"
-        proposing, lending = question.proposing(limit)
-        shape = (len(proposing), len(lending), every)
+        asked, lending = proposing(question, limit)
+        shape = (len(asked), len(lending), every)
         build = partial(_worded, corpus, wanted, *shape)
         form = wanted.form and ("words", wanted.form, shape)
         values: dict[str, Any] = {**wanted.values, "most": limit}
         values |= {"base": 1 + K1 * (1 - B), "slope": K1 * B / max(question.average_length, 1.0)}
-        for i, k in enumerate(proposing):
+        for i, k in enumerate(asked):
             values |= {f"query_{i}": _query(question.cells, question.terms[k]), f"weight_{i}": question.weights[k]}
         for i, k in enumerate(lending):
             values |= {f"word_{i}": f" {question.terms[k]} ", f"worth_{i}": question.weights[k]}
@@ -80,8 +82,11 @@ class SqliteSearch:
             found = tables.statements.rows(conn, form, build, {**values, "reach": reach})
             seen = [(identifier, score, container, place) for identifier, score, container, place, _ in found]
             if len(seen) == limit or self._matches(conn, tables, question, values, shape, reach, found) < reach:
-                return _ranked("by_words", seen)
+                break
             reach *= min(_REACH, 2 * limit // max(len(seen), 1) + 1)
+        if lending and len(seen) < limit:
+            return self.text_leg(conn, tables, wanted, replace(question, lending=False), limit)
+        return _ranked("by_words", seen)
 
     def _matches(
         self,

@@ -102,15 +102,8 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
     if vectors is not None and vectors.partial and sum(candidates.column["by_meaning"]) < limit:
         vectors = vectors.whole()
         candidates = search(text, vectors)
-    if text is None:
-        return query, candidates
-    if text.match == "all" and vectors is None and not any(candidates.column["by_words"]):
-        text = replace(text, match="any")
-        candidates = search(text, vectors)
-    if held is None and text.lends(limit) and sum(candidates.column["by_words"]) < limit:
-        # The rows that say the rarer terms were counted without filters, or are gone by now.
-        text = replace(text, lending=False)
-        candidates = search(text, vectors)
+    if text is not None and text.match == "all" and vectors is None and not any(candidates.column["by_words"]):
+        candidates = search(replace(text, match="any"), vectors)
     return query, candidates
 
 
@@ -256,11 +249,14 @@ def _candidates(
             lambda: _with_evidence(tables, corpus, chosen, legs, vectors, reach, said=said, small=small),
             values,
         )
-        if not found:
-            return Candidates.of(())
-        near = [row[-1] for row in found]
-        cosines = dialect.cosines(conn, tables, near, vectors) if vectors else [None] * len(found)
-    return _read(dialect, found, cosines)
+        cosines: Sequence[float | None] = [None] * len(found)
+        if found and vectors:
+            cosines = dialect.cosines(conn, tables, [row[-1] for row in found], vectors)
+    candidates = _read(dialect, found, cosines) if found else Candidates.of(())
+    if text is not None and legs["words"].cut and sum(candidates.column["by_words"]) < limit:
+        # The rows that say the rarer terms were counted without filters, or are gone by now.
+        return _candidates(conn, tables, question, shared, replace(text, lending=False), vectors)
+    return candidates
 
 
 def _read(dialect: Dialect, found: Sequence[Sequence[Any]], cosines: Sequence[float | None]) -> Candidates:

@@ -228,8 +228,6 @@ def _worded(
     )
     limit = _WORDED if vectors else _WORDS_ALONE
     found = _saying(conn, tables, setting, wanted, question, vectors, limit)
-    if len(found) < limit and question.lends(limit):
-        found = _saying(conn, tables, setting, wanted, replace(question, lending=False), vectors, limit)
     said = saying(query)
     return [
         (row.item_id, likeness(cosine, said(row.content_terms, row.length), embedded=vectors is not None))
@@ -264,6 +262,8 @@ def _saying(
         rows = conn.execute(statement, values).all()
         evidence = [row.evidence for row in rows]
         cosines = tables.dialect.cosines(conn, tables, evidence, vectors) if vectors else [None] * len(rows)
+    if leg.cut and len(rows) < limit:
+        return _saying(conn, tables, setting, wanted, replace(question, lending=False), vectors, limit)
     return list(zip(rows, cosines, strict=True))
 
 
