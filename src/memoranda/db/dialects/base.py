@@ -133,6 +133,23 @@ class Examination:
     """Whether rows can be read in spite of it."""
 
 
+class AuthorRows(Protocol):
+    """An author's rows as they are in memory, and what the database says of them."""
+
+    @property
+    def rows(self) -> "Rows":
+        """What is in memory."""
+        ...
+
+    def refused(self, conn: Connection, chosen: Selection, numbers: Sequence[int]) -> Sequence[int]:
+        """Return those of the numbers whose rows are not chosen."""
+        ...
+
+    def texts(self, conn: Connection, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
+        """Return the content of each of these rows, and the terms of its category and of its content."""
+        ...
+
+
 class Dialect(Protocol):
     """One database. Methods that search return ids and scores; shared code does the rest."""
 
@@ -297,7 +314,7 @@ class Dialect(Protocol):
         """Set what the searching statements inside the block need."""
         ...
 
-    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: "Owner") -> "Rows | None":
+    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: "Owner") -> "AuthorRows | None":
         """Return an author's rows as they are held in memory, None where the database is to be asked."""
         ...
 

@@ -45,7 +45,7 @@ from memoranda.ranking.evidence import K1, B
 
 if TYPE_CHECKING:
     from memoranda.db.corpora import Corpus, Kind
-    from memoranda.db.resident import Owner, Rows
+    from memoranda.db.resident import Owner
     from memoranda.db.schema import Tables
 
 _CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
@@ -162,7 +162,7 @@ class PostgresqlSearch:
             raise
         conn.exec_driver_sql("COMMIT")
 
-    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: "Owner") -> "Rows | None":
+    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: "Owner") -> None:
         """Hold none: the server does."""
         return None
 

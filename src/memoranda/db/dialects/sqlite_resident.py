@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
+from memoranda.db.dialects.sqlite_lists import listed
 from memoranda.db.dialects.sqlite_vectors import has_written
 from memoranda.db.resident import Fresh, Held, Owner, Rows
 
@@ -263,7 +264,7 @@ def _rows(tables: "Tables", corpus: "Corpus", which: str) -> Select[Any]:
     if which == "since":
         asked = [*_own(m), *_since(m.c.n)]
     elif which == "some":
-        asked = [*_own(m), m.c.n.in_(_listed())]
+        asked = [*_own(m), m.c.n.in_(listed("listed"))]
     else:
         # Found by the author's index and read in the order they lie in: the sign keeps SQLite on that index.
         found = m.alias("found")
@@ -297,10 +298,6 @@ def _own(m: FromClause) -> list[ColumnElement[bool]]:
 
 def _since(number: ColumnElement[int]) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return number > bindparam("seen_row", type_=Integer), number <= bindparam("newest_row", type_=Integer)
-
-
-def _listed() -> Select[Any]:
-    return select(func.json_each(bindparam("listed", type_=String)).table_valued("value").c.value)
 
 
 def note_changes(op: "Operations", prefix: str, kept: int) -> None:

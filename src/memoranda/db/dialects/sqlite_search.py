@@ -20,7 +20,6 @@ from sqlalchemy import (
     String,
     Table,
     TableClause,
-    TableValuedAlias,
     Uuid,
     and_,
     bindparam,
@@ -35,10 +34,12 @@ from sqlalchemy import (
 )
 
 from memoranda.db.dialects.base import TextQuestion, VectorQuestion
+from memoranda.db.dialects.sqlite_author_rows import SqliteAuthorRows
+from memoranda.db.dialects.sqlite_lists import list_rows, listed
 from memoranda.db.dialects.sqlite_resident import ResidentRows
 from memoranda.db.dialects.sqlite_vectors import VectorCache
 from memoranda.db.dialects.text_cuts import proposing
-from memoranda.db.resident import Owner, Rows
+from memoranda.db.resident import Owner
 from memoranda.db.statements import Leg, Selection
 from memoranda.ranking.evidence import K1, B
 
@@ -56,9 +57,10 @@ class SqliteSearch:
     vectors: VectorCache
     residents: ResidentRows
 
-    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner) -> Rows | None:
+    def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner) -> SqliteAuthorRows | None:
         """Read what came since it was last asked for; items have a search of their own."""
-        return None if corpus.kind == "item" else self.residents.rows(conn, tables, corpus, owner)
+        rows = None if corpus.kind == "item" else self.residents.rows(conn, tables, corpus, owner)
+        return None if rows is None else SqliteAuthorRows(tables, corpus, owner, rows)
 
     def text_leg(
         self, conn: Connection, tables: "Tables", wanted: Selection, question: TextQuestion, limit: int
@@ -121,13 +123,13 @@ class SqliteSearch:
         def build() -> Select[Any]:
             columns = (type_coerce(m.c.id, String), *_place(question.corpus))
             kept = m.join(tables.vectors, _vector_of(m, tables, question))
-            return select(*columns).select_from(kept).where(wanted.where(m), m.c.id.in_(_listed("page")))
+            return select(*columns).select_from(kept).where(wanted.where(m), m.c.id.in_(listed("page")))
 
         form = wanted.form and ("may be seen", wanted.form)
         found: list[_Found] = []
         for page in self.vectors.nearest(conn, tables, question, 2 * limit):
-            listed = json.dumps([identifier for identifier, _ in page])
-            values = {**wanted.values, "page": listed, "model": question.model}
+            identifiers = json.dumps([identifier for identifier, _ in page])
+            values = {**wanted.values, "page": identifiers, "model": question.model}
             seen = {row[0]: row[1:] for row in tables.statements.rows(conn, form, build, values)}
             found += [(identifier, score, *seen[identifier]) for identifier, score in page if identifier in seen]
             if len(found) >= limit:
@@ -206,7 +208,7 @@ class SqliteSearch:
 
     def ids_in(self, column: ColumnElement[UUID], ids: Sequence[UUID], name: str | None = None) -> ColumnElement[bool]:
         """Send one JSON array."""
-        return column.in_(_listed(name, self.id_list(ids)))
+        return column.in_(listed(name, self.id_list(ids)))
 
     def id_list(self, ids: Sequence[UUID]) -> Any:
         """Return JSON."""
@@ -214,7 +216,7 @@ class SqliteSearch:
 
     def texts_in(self, column: ColumnElement[str], texts: Sequence[str]) -> ColumnElement[bool]:
         """Send one JSON array."""
-        return column.in_(_listed(None, json.dumps(texts)))
+        return column.in_(listed(None, json.dumps(texts)))
 
 
 def _vector_of(m: Table, tables: "Tables", question: VectorQuestion) -> ColumnElement[bool]:
@@ -285,14 +287,6 @@ def _ranked(name: str, found: Sequence[_Found]) -> Leg:
             literal_column(f"json_extract(value, '$[{i}]')", kind).label(column)
             for i, (column, kind) in enumerate(types.items())
         ]
-        return select(*parts).select_from(_json_rows(name))
+        return select(*parts).select_from(list_rows(name))
 
     return Leg(build, name, {name: json.dumps(found)})
-
-
-def _json_rows(name: str | None, given: str | None = None) -> TableValuedAlias:
-    return func.json_each(bindparam(name, given, type_=String)).table_valued("value")
-
-
-def _listed(name: str | None, given: str | None = None) -> Select[Any]:
-    return select(_json_rows(name, given).c.value)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import Connection, Integer, Select, String, bindparam, func, literal_column, select, type_coerce
 
+from memoranda.db.dialects.sqlite_lists import listed
 from memoranda.db.resident.rows import products, unit
 
 if TYPE_CHECKING:
@@ -148,8 +149,7 @@ class VectorCache:
 
         def build() -> Select[Any]:
             own = [v.c[name] == bindparam(name) for name in _KEY]
-            listed = select(func.json_each(bindparam("owners", type_=String)).table_valued("value").c.value)
-            return select(type_coerce(v.c.owner, String), v.c.vector).where(*own, v.c.owner.in_(listed))
+            return select(type_coerce(v.c.owner, String), v.c.vector).where(*own, v.c.owner.in_(listed("owners")))
 
         values = {**dict(zip(_KEY, key, strict=True)), "owners": json.dumps(owners)}
         rows = tables.statements.rows(conn, "vectors of", build, values)

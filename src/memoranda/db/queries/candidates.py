@@ -116,11 +116,9 @@ def _held(
         return None
     owner = Owner(scope.tenant, scope.persona, scope.author, corpus.kind, question.model or "")
     texts = question.texts or question.ranking.name in READS_TEXTS
-    rows = tables.dialect.resident(conn, tables, corpus, owner)
+    own = tables.dialect.resident(conn, tables, corpus, owner)
     return (
-        None
-        if rows is None
-        else resident.Asked(tables, corpus, owner, rows, question.terms, question.ranking, filters, texts)
+        None if own is None else resident.Asked(tables.dialect, own, question.terms, question.ranking, filters, texts)
     )
 
 

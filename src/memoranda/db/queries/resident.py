@@ -4,23 +4,20 @@ What is proposed is the same as where the database does it, see `memoranda.db.qu
 say a term those count alone that hold now, which an index of full text cannot tell from those that were replaced.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Select, String, TableValuedAlias, bindparam, func, literal_column, select
+from sqlalchemy import Connection
 
 from memoranda.candidates import NOWHERE, Candidates, Raw
-from memoranda.db.corpora import Corpus
-from memoranda.db.dialects.base import TextQuestion, VectorQuestion
+from memoranda.db.dialects.base import AuthorRows, Dialect, TextQuestion, VectorQuestion
 from memoranda.db.queries.counting import Counted
-from memoranda.db.resident import Owner, Rows
+from memoranda.db.resident import Rows
 from memoranda.db.resident.rows import best, products, unit
-from memoranda.db.schema import Tables
 from memoranda.db.statements import Selection
 from memoranda.filters import Filters
 from memoranda.policies import RankingPolicy
@@ -37,15 +34,18 @@ Scores: TypeAlias = NDArray[np.float32] | Floats
 class Asked:
     """Rows in memory that a question is put to."""
 
-    tables: Tables
-    corpus: Corpus
-    owner: Owner
-    rows: Rows
+    dialect: Dialect
+    own: AuthorRows
     terms: Sequence[str]
     policy: RankingPolicy
     filters: Filters
     texts: bool
     """Whether the candidates' texts are wanted."""
+
+    @property
+    def rows(self) -> Rows:
+        """What is in memory."""
+        return self.own.rows
 
     @cached_property
     def _saying(self) -> list[NDArray[np.int32]]:
@@ -74,7 +74,7 @@ class Asked:
         rows, limit, reach = self.rows, self.policy.candidates, self.policy.neighbours
         words = None if text is None else self._by_words(text)
         meaning = None if vectors is None else self._by_meaning(vectors)
-        looked = _Looked(conn, self.tables, self.corpus, rows, chosen)
+        looked = _Looked(conn, self.own, chosen)
         most = limit if self.filters == Filters() else _FIRST * limit
         while True:
             tops = [_best(rows, leg, most) for leg in (words, meaning)]
@@ -91,7 +91,7 @@ class Asked:
             around = rows.beside(proposed, reach)
             looked.up(around)
         places = np.flatnonzero(rows.marked(np.concatenate((proposed, around))) & looked.seen)
-        texts = self._texts(conn, places) if self.texts else None
+        texts = self.own.texts(conn, rows.numbers[places].tolist()) if self.texts else None
         cosines = [None] * len(places) if meaning is None else meaning[0][places].tolist()
         return self._made(places, texts, rows.marked(by_words)[places], rows.marked(by_meaning)[places], cosines)
 
@@ -117,18 +117,18 @@ class Asked:
     def _made(
         self,
         places: Places,
-        texts: "_Texts | None",
+        texts: Sequence[tuple[str, str, str]] | None,
         by_words: Bools,
         by_meaning: Bools,
         cosines: Sequence[float | None],
     ) -> Candidates:
-        rows, dialect, at = self.rows, self.tables.dialect, places.tolist()
+        rows, dialect, at = self.rows, self.dialect, places.tolist()
         none = [""] * len(at)
         known = zip(cosines, rows.embedded[places].tolist(), strict=True)
         containers, stands = rows.containers[places], rows.places[places]
         columns = (
             Raw(rows.ids, at, dialect.identifiers),
-            *(texts or (none, none, none)),
+            *(zip(*texts, strict=True) if texts else (none, none, none)),
             rows.lengths[places].astype(np.int64).tolist(),
             [cosine if embedded else None for cosine, embedded in known],
             by_words.tolist(),
@@ -148,26 +148,6 @@ class Asked:
             position=stands,
         )
 
-    def _texts(self, conn: Connection, places: Places) -> "_Texts":
-        """Read what a ranker wants that looks at the texts themselves."""
-        m = self.corpus.table
-
-        def build() -> Select[Any]:
-            own = (m.c.tenant == bindparam("tenant"), m.c.persona == bindparam("persona"))
-            texts = select(m.c.n, m.c.content, m.c.category_terms, m.c.content_terms)
-            return texts.where(*own, m.c.n.in_(select(_listed().c.value)))
-
-        numbers = self.rows.numbers[places].tolist()
-        values = {"tenant": self.owner.tenant, "persona": self.owner.persona, "numbers": json.dumps(numbers)}
-        rows = self.tables.statements.rows(conn, ("texts of resident rows", self.corpus.kind), build, values)
-        found = {row[0]: row[1:] for row in rows}
-        contents, categories, terms = zip(*(found[number] for number in numbers), strict=True) if numbers else ((),) * 3
-        return contents, categories, terms
-
-
-_Texts: TypeAlias = tuple[Sequence[str], Sequence[str], Sequence[str]]
-"""Contents, and the terms of categories and contents."""
-
 
 def _best(rows: Rows, leg: tuple[Scores, Places] | None, most: int) -> Places:
     return np.empty(0, np.intp) if leg is None else best(leg[0], rows.numbers, leg[1], most)
@@ -176,34 +156,20 @@ def _best(rows: Rows, leg: tuple[Scores, Places] | None, most: int) -> Places:
 class _Looked:
     """Looks rows up, each once: whether the scope may see them and the filters let them through."""
 
-    def __init__(self, conn: Connection, tables: Tables, corpus: Corpus, rows: Rows, chosen: Selection) -> None:
+    def __init__(self, conn: Connection, own: AuthorRows, chosen: Selection) -> None:
         self._conn = conn
-        self._tables = tables
-        self._table = corpus.table
-        self._rows = rows
+        self._own = own
         self._chosen = chosen
-        self._known = np.zeros(rows.size, np.bool_)
-        self.seen = np.zeros(rows.size, np.bool_)
+        self._known = np.zeros(own.rows.size, np.bool_)
+        self.seen = np.zeros(own.rows.size, np.bool_)
         """Which of those that were looked up may be seen."""
 
     def up(self, places: Places) -> None:
         """Look up those that were not yet."""
-        unknown = np.flatnonzero(self._rows.marked(places) & ~self._known)
+        unknown = np.flatnonzero(self._own.rows.marked(places) & ~self._known)
         if not unknown.size:
             return
-        numbers = self._rows.numbers[unknown]
-        form = self._chosen.form and ("refused", self._chosen.form)
-        values = {**self._chosen.values, "numbers": json.dumps(numbers.tolist())}
-        refused = [row[0] for row in self._tables.statements.rows(self._conn, form, self._refused, values)]
+        numbers = self._own.rows.numbers[unknown]
+        refused = self._own.refused(self._conn, self._chosen, numbers.tolist())
         self._known[unknown] = True
         self.seen[unknown] = ~np.isin(numbers, refused) if refused else True
-
-    def _refused(self) -> Select[Any]:
-        """Ask for what may not be seen, which is mostly nothing."""
-        m, listed = self._table, _listed()
-        let_through = select(literal_column("1")).where(m.c.n == listed.c.value, self._chosen.where(m)).exists()
-        return select(listed.c.value).where(~let_through.correlate(listed))
-
-
-def _listed() -> TableValuedAlias:
-    return func.json_each(bindparam("numbers", type_=String)).table_valued("value")
