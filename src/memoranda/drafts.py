@@ -16,7 +16,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from memoranda import metadata
 from memoranda.errors import InvalidInput
 from memoranda.ids import new_ids
-from memoranda.moments import Day, Moment, day_of, in_utc
+from memoranda.moments import Day, Moment, day_of, read_moment
 from memoranda.policies import MemoryType, Policies
 from memoranda.records import Audience, Memory, Source, SourceType
 from memoranda.redaction import redact, redact_value
@@ -215,7 +215,7 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
     scope, policies, now = setting.scope, setting.policies, setting.now
 
     def moment(name: str) -> datetime | None:
-        return in_utc(cast("datetime | None", fields.get(name)), setting.zone, name, index)
+        return read_moment(cast("datetime | None", fields.get(name)), setting.zone, name, index)
 
     event_time, valid_from, valid_to = moment("event_time"), moment("valid_from"), moment("valid_to")
     if valid_from and valid_to and valid_to < valid_from:

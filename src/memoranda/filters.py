@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from memoranda.errors import InvalidInput
-from memoranda.moments import Day, Moment, in_utc
+from memoranda.moments import Day, Moment, read_moment
 from memoranda.policies import MemoryType
 from memoranda.records import Memory, RecallKind
 from memoranda.scope import project_key
@@ -145,6 +145,6 @@ def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None
         categories=tuple(map(clean, parsed.get("categories") or ())),
         sources=tuple(map(clean, parsed.get("sources") or ())),
         project=project if parsed.get("project") is None else clean(parsed["project"] or ""),
-        as_of=in_utc(parsed.get("as_of"), zone, "as_of"),
+        as_of=read_moment(parsed.get("as_of"), zone, "as_of"),
         include_inactive=parsed.get("include_inactive", False),
     )

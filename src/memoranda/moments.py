@@ -31,8 +31,8 @@ def day_of(moment: datetime, zone: tzinfo, index: int | None = None) -> date:
         raise InvalidInput("event_time lies outside the years 1 to 9999", field="event_time", index=index) from None
 
 
-def in_utc(value: datetime | None, zone: tzinfo, field: str, index: int | None = None) -> datetime | None:
-    """Return a moment in UTC; one without an offset is read in the zone.
+def read_moment(value: datetime | None, zone: tzinfo, field: str, index: int | None = None) -> datetime | None:
+    """Read a moment of a caller's and return it in UTC; one without an offset is of the zone.
 
     Raises:
         InvalidInput: in UTC it lies outside the years a database can hold.

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast, get_args
 from memoranda import metadata
 from memoranda.errors import InvalidInput
 from memoranda.messages import Message, Role, ToolCall
-from memoranda.moments import in_utc
+from memoranda.moments import read_moment
 from memoranda.text import clean
 
 Said: TypeAlias = str | Message | Mapping[str, Any]
@@ -171,7 +171,7 @@ def _checked(message: Message, zone: tzinfo, index: int | None) -> Message:
         role=role,
         content=_content(message.content, index),
         tool_calls=calls,
-        created_at=in_utc(message.created_at, zone, "created_at", index),
+        created_at=read_moment(message.created_at, zone, "created_at", index),
         position=None,
         tokens=None,
         folded=False,
