@@ -276,7 +276,7 @@ def test_a_table_that_is_declared_later_is_erased_with_its_memories():
         Column("owner", Uuid),
     )
     target = erasure.Target(kind="about", tenant="", persona=None, subject="person:zoe")
-    touched = [table for table, _ in erasure._parts(tables, target, "main", erasure.Held([uuid4()], {}), None)]
+    touched = [table for table, _ in erasure._parts(tables, target, "main", erasure.Locked([uuid4()], {}), None)]
     assert {later, queue, tables.vectors, tables.sources, tables.memory_access} <= set(touched)
     assert touched[-1] is tables.memories
 

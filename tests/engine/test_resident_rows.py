@@ -284,7 +284,7 @@ def test_a_file_that_was_put_back_from_a_copy_is_read_anew(url, tmp_path):
 
 
 def test_nobody_waits_for_who_reads_for_long(url, monkeypatch):
-    begun, go, add = threading.Event(), threading.Event(), rows.Held.add
+    begun, go, add = threading.Event(), threading.Event(), rows.GrowingRows.add
 
     def long(held, fresh):
         begun.set()
@@ -294,7 +294,7 @@ def test_nobody_waits_for_who_reads_for_long(url, monkeypatch):
     with MemoryEngine(url, embedder="hash/words", pool_size=2, timeout=5) as engine:
         me = engine.persona("main")
         me.memories.write("The kettle is blue.")
-        monkeypatch.setattr(rows.Held, "add", long)
+        monkeypatch.setattr(rows.GrowingRows, "add", long)
         first = threading.Thread(target=me.recall, args=("kettle",))
         first.start()
         assert begun.wait(20)

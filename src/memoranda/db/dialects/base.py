@@ -228,7 +228,7 @@ class Dialect(Protocol):
         ...
 
     def note_changes(self, op: "Operations", kept: int) -> None:
-        """Have it noted which rows are changed or deleted, where rows are held in memory.
+        """Have it noted which rows are changed or deleted, where rows are kept in memory.
 
         Args:
             op: What makes tables.
@@ -315,7 +315,7 @@ class Dialect(Protocol):
         ...
 
     def resident(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: "Owner") -> "AuthorRows | None":
-        """Return an author's rows as they are held in memory, None where the database is to be asked."""
+        """Return an author's rows as they are in memory, None where the database is to be asked."""
         ...
 
     def text_leg(

@@ -228,7 +228,7 @@ class PostgresqlDialect(PostgresqlSearch):
         """Do nothing: column and index are part of the table."""
 
     def note_changes(self, op: "Operations", kept: int) -> None:
-        """Note none: no rows are held in memory."""
+        """Note none: no rows are in memory."""
 
     def auto_upgrade(self) -> bool:
         """Leave a shared database to the person who looks after it."""

@@ -36,7 +36,7 @@ from sqlalchemy.types import NullType
 
 from memoranda.db.dialects.sqlite_lists import listed
 from memoranda.db.dialects.sqlite_vectors import has_written
-from memoranda.db.resident import Fresh, Held, Owner, Rows
+from memoranda.db.resident import Fresh, GrowingRows, Owner, Rows
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -93,7 +93,7 @@ class _Seen(NamedTuple):
 
 @dataclass(slots=True)
 class _Resident:
-    held: Held = field(default_factory=Held)
+    growing: GrowingRows = field(default_factory=GrowingRows)
     seen: _Seen | None = None
     """None until they were read for the first time."""
     nbytes: int = 0
@@ -132,12 +132,12 @@ class ResidentRows:
             self._residents.move_to_end(owner)
         if not resident.lock.acquire(timeout=_PATIENCE):
             return None
-        before = resident.held.rows
+        before = resident.growing.rows
         try:
             is_current = self._refresh(conn, tables, corpus, owner, resident)
-            rows = resident.held.rows
+            rows = resident.growing.rows
         except BaseException:
-            resident.held, resident.seen = Held(), None  # what is half done is begun anew
+            resident.growing, resident.seen = GrowingRows(), None  # what is half done is begun anew
             raise
         finally:
             resident.lock.release()
@@ -145,20 +145,20 @@ class ResidentRows:
             self._make_room(owner, resident)
         return rows if is_current else None
 
-    def _make_room(self, owner: Owner, grown: _Resident) -> None:
+    def _make_room(self, owner: Owner, resident: _Resident) -> None:
         """Count what an owner's rows take now, and let go of others' where that is too much."""
         with self._lock:
-            if self._residents.get(owner) is not grown:
+            if self._residents.get(owner) is not resident:
                 return  # it was let go of meanwhile
-            now = grown.held.nbytes
-            self._nbytes += now - grown.nbytes
-            grown.nbytes = now
+            now = resident.growing.nbytes
+            self._nbytes += now - resident.nbytes
+            resident.nbytes = now
             while self._nbytes > BYTES_LIMIT and len(self._residents) > 1:
                 self._nbytes -= self._residents.popitem(last=False)[1].nbytes
 
     def _refresh(self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner, resident: _Resident) -> bool:
         """Read what came since; False in a transaction that began before what was read last."""
-        seen, held = resident.seen, resident.held
+        seen, growing = resident.seen, resident.growing
         bounds = {"seen_row": -1, "seen_change": -1} if seen is None else seen.bounds
         asked = partial(_how_far, tables, corpus)
         [(row, vector, oldest, change, *there)] = tables.statements.rows(conn, ("how far", corpus.kind), asked, bounds)
@@ -170,32 +170,39 @@ class ResidentRows:
             seen is None
             or seen.change < (oldest or 1) - 1
             or seen.is_replaced(now, *there[2:])
-            or 2 * held.dead > held.rows.size > _PAGE
+            or 2 * growing.dead > growing.rows.size > _PAGE
         ):
-            held = Held()
+            growing = GrowingRows()
             for page in self._read(conn, tables, corpus, owner, "all", {}):
-                held.add(page)
-            resident.held, resident.seen = held, now
+                growing.add(page)
+            resident.growing, resident.seen = growing, now
             return True
         if now == seen:
             return True
-        gone = self._changed(conn, tables, corpus, owner, held, seen, now)
+        gone = self._changed(conn, tables, corpus, owner, growing, seen, now)
         fresh: list[Fresh] = []
         if gone:
             listed = {"listed": json.dumps(sorted(gone))}
             fresh += chain.from_iterable(self._read(conn, tables, corpus, owner, "some", listed))
         if now.row > seen.row:
-            which = "own since" if now.row - seen.row > max(_BY_NUMBER, held.rows.size) else "since"
+            which = "own since" if now.row - seen.row > max(_BY_NUMBER, growing.rows.size) else "since"
             span = {"seen_row": seen.row, "newest_row": now.row}
             since = chain.from_iterable(self._read(conn, tables, corpus, owner, which, span))
             fresh += [item for item in since if item.number not in gone]
-        held.drop(gone)
-        held.add(fresh)
+        growing.drop(gone)
+        growing.add(fresh)
         resident.seen = now
         return True
 
     def _changed(
-        self, conn: Connection, tables: "Tables", corpus: "Corpus", owner: Owner, held: Held, seen: _Seen, now: _Seen
+        self,
+        conn: Connection,
+        tables: "Tables",
+        corpus: "Corpus",
+        owner: Owner,
+        growing: GrowingRows,
+        seen: _Seen,
+        now: _Seen,
     ) -> set[int]:
         """Return the numbers of the rows that were changed or deleted, or have another vector or none now."""
         numbers: set[int] = set()
@@ -204,12 +211,12 @@ class ResidentRows:
             asked = partial(_noted, tables, corpus)
             noted = tables.statements.rows(conn, ("changes", corpus.kind), asked, span)
             numbers |= {number for source, number in noted if source == corpus.table.name}
-            numbers |= held.numbers_of([number for source, number in noted if source == tables.vectors.name], ())
+            numbers |= growing.numbers_of([number for source, number in noted if source == tables.vectors.name], ())
         if now.vector > seen.vector:
             values = {**_named(owner), "seen_vector": seen.vector, "newest_vector": now.vector}
             asked = partial(_new_vectors, tables, corpus.kind)
             fresh = tables.statements.rows(conn, ("new vectors", corpus.kind), asked, values)
-            numbers |= held.numbers_of((), [row[0] for row in fresh])
+            numbers |= growing.numbers_of((), [row[0] for row in fresh])
         return numbers
 
     def _read(
@@ -308,9 +315,9 @@ def note_changes(op: "Operations", prefix: str, kept: int) -> None:
     )
     for noun, change in _NOTED:
         own = f"{prefix}{noun}"
-        held = "WHEN old.kind <> 'item' " if noun == "vectors" else ""  # items are not held
+        only = "WHEN old.kind <> 'item' " if noun == "vectors" else ""  # items are not in memory
         op.execute(
-            f"CREATE TRIGGER {own}_{change}_noted AFTER {change.upper()} ON {own} {held}BEGIN "
+            f"CREATE TRIGGER {own}_{change}_noted AFTER {change.upper()} ON {own} {only}BEGIN "
             f"INSERT INTO {name}(source, number) VALUES ('{own}', old.n); "
             f"DELETE FROM {name} WHERE n <= last_insert_rowid() - {kept}; END"
         )

@@ -84,19 +84,19 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
     """Return the question with the statistics of the rows it is asked of, and the candidates in no particular order."""
     corpus, scope, filters = tables.corpora[question.kind], question.scope, question.filters
     shared = projects.projects_of(conn, tables, scope) if corpus.shared else ()
-    held = _held(conn, tables, corpus, question, shared)
-    found = _counted(conn, tables, corpus, question, shared) if held is None else held.counted()
+    in_memory = _in_memory(conn, tables, corpus, question, shared)
+    found = _counted(conn, tables, corpus, question, shared) if in_memory is None else in_memory.counted()
     query = _query(corpus, question, found)
     if not query.rows and filters.as_of is None and not filters.include_inactive:
         return query, Candidates.of(())  # the count leaves out what does not hold now, and nothing else
-    if held is None:
+    if in_memory is None:
         tables.dialect.learn_statistics(conn, tables, corpus, scope.tenant, scope.persona, query.rows)
     vectors = _vector_question(conn, tables, corpus, question, query)
     text, limit = _text_question(corpus, question, query, shared), question.ranking.candidates
     search = (
         partial(_candidates, conn, tables, question, shared)
-        if held is None
-        else partial(held.search, conn, _wanted(tables, question, shared))
+        if in_memory is None
+        else partial(in_memory.search, conn, _wanted(tables, question, shared))
     )
     candidates = search(text, vectors)
     if vectors is not None and vectors.partial and sum(candidates.column["by_meaning"]) < limit:
@@ -107,10 +107,10 @@ def gather(conn: Connection, tables: Tables, question: Question) -> tuple[Query,
     return query, candidates
 
 
-def _held(
+def _in_memory(
     conn: Connection, tables: Tables, corpus: Corpus, question: Question, shared: Sequence[str]
 ) -> "resident.Asked | None":
-    """Return the rows asked as they are held in memory: an author's own, of now, where the database holds any."""
+    """Return the rows asked where they are in memory: an author's own, of now, of a database that keeps any there."""
     scope, filters = question.scope, question.filters
     if shared or filters.as_of is not None or filters.include_inactive or _asks_newest(corpus, question):
         return None

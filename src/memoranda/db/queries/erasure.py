@@ -81,7 +81,7 @@ class Tally(NamedTuple):
     """Rows of every table, those of the memories among them."""
 
 
-class Held(NamedTuple):
+class Locked(NamedTuple):
     """The rows that nobody else has until the transaction ends: what came since then is not part of it."""
 
     memories: Sequence[UUID]
@@ -107,9 +107,9 @@ def erase(conn: Connection, tables: Tables, target: Target, now: datetime) -> Ta
     """
     tally, gone = Tally(), list[UUID]()
     for persona in _personas(conn, tables, target):
-        held = _held(conn, tables, target, persona, None)
-        tally = _added(tally, _delete(conn, tables, target, persona, held, None))
-        gone += held.memories
+        locked = _lock(conn, tables, target, persona, None)
+        tally = _added(tally, _delete(conn, tables, target, persona, locked, None))
+        gone += locked.memories
         if target.whole and owner_of(target.tenant) is None:  # what was entered here before is part of this erasure
             e = tables.erasures
             conn.execute(delete(e).where(*_place(e, target.tenant, persona)))
@@ -131,7 +131,7 @@ def count(conn: Connection, tables: Tables, target: Target) -> Tally:
         ids = list(conn.scalars(_chosen(tables, target, persona, None)))
         blocks = snapshots.count(conn, tables, target.tenant, persona, _snapshots(tables, target, persona, ids, None))
         tally = _added(tally, Tally(0, blocks))
-        for table, condition in _parts(tables, target, persona, Held(ids, {}), None):
+        for table, condition in _parts(tables, target, persona, Locked(ids, {}), None):
             found = conn.scalar(select(func.count()).select_from(table).where(condition)) or 0
             tally = _added(tally, Tally(found if table is tables.memories else 0, found))
     return tally
@@ -153,8 +153,8 @@ def reapply(conn: Connection, tables: Tables, now: datetime) -> int:
             until = ledger.get(target.digest)
             if until is None:
                 continue
-            held = _held(conn, tables, target, persona, until)
-            tally = _delete(conn, tables, target, persona, held, until)
+            locked = _lock(conn, tables, target, persona, until)
+            tally = _delete(conn, tables, target, persona, locked, until)
             if tally.rows:
                 _enter(conn, tables, target, tally, until, finished=False)
             rows += tally.rows
@@ -183,10 +183,10 @@ def _candidates(conn: Connection, tables: Tables, tenant: str, persona: str) -> 
             yield Target(kind="memory", tenant=tenant, persona=persona, subject=identifier)
 
 
-def _held(conn: Connection, tables: Tables, target: Target, persona: str, until: datetime | None) -> Held:
-    """Hold a target's memories, and before them what comes first.
+def _lock(conn: Connection, tables: Tables, target: Target, persona: str, until: datetime | None) -> Locked:
+    """Lock a target's memories, and before them what comes first.
 
-    Whoever takes a snapshot holds rows of the same tables in the same order, so that neither waits for the other.
+    Whoever takes a snapshot locks rows of the same tables in the same order, so that neither waits for the other.
     """
     others: dict[Table, Sequence[tuple[Any, ...]]] = {}
     for table in (tables.conversations, tables.project_members, tables.user_model):
@@ -195,19 +195,19 @@ def _held(conn: Connection, tables: Tables, target: Target, persona: str, until:
             found = conn.execute(select(*key).where(*own, chosen).order_by(*key).with_for_update())
             others[table] = [tuple(row) for row in found]
     memories = conn.scalars(_chosen(tables, target, persona, until).with_for_update())
-    return Held(list(memories), others)
+    return Locked(list(memories), others)
 
 
 def _delete(
-    conn: Connection, tables: Tables, target: Target, persona: str, held: Held, until: datetime | None
+    conn: Connection, tables: Tables, target: Target, persona: str, locked: Locked, until: datetime | None
 ) -> Tally:
     # Before the rows go that lead to them; whoever takes one at this moment holds the memories, so it is here by now.
-    which = _snapshots(tables, target, persona, held.memories, until)
+    which = _snapshots(tables, target, persona, locked.memories, until)
     tally = Tally(0, snapshots.end(conn, tables, target.tenant, persona, which, "erasure"))
-    for table, condition in _parts(tables, target, persona, held, until):
+    for table, condition in _parts(tables, target, persona, locked, until):
         found = conn.execute(delete(table).where(condition)).rowcount
         tally = _added(tally, Tally(found if table is tables.memories else 0, found))
-    for chunk in _chunks(held.memories):
+    for chunk in _chunks(locked.memories):
         _unlink(conn, tables, target.tenant, persona, chunk)
     return tally
 
@@ -236,11 +236,11 @@ def _unlink(conn: Connection, tables: Tables, tenant: str, persona: str, ids: Se
 
 
 def _parts(
-    tables: Tables, target: Target, persona: str, held: Held, until: datetime | None
+    tables: Tables, target: Target, persona: str, locked: Locked, until: datetime | None
 ) -> Iterator[tuple[Table, ColumnElement[bool]]]:
     """Yield each table with the condition for its rows that go, what belongs to a row before the row."""
     m = tables.memories
-    for chunk in _chunks(held.memories):
+    for chunk in _chunks(locked.memories):
         for column in _referring(tables):
             yield (
                 column.table,
@@ -253,20 +253,20 @@ def _parts(
     for table in _independent(tables):
         chosen = _chosen_of(table, target, until)
         if chosen is not None:
-            for part in _of_held(tables, table, held):
+            for part in _of_locked(tables, table, locked):
                 yield table, and_(*_place(table, target.tenant, persona), chosen, part)
     for table in _owned(tables):
         if (left := _left_behind(tables, table, target, persona, until)) is not None:
             yield table, and_(*_place(table, target.tenant, persona), left)
 
 
-def _of_held(tables: Tables, table: Table, held: Held) -> Iterator[ColumnElement[bool]]:
-    """Yield conditions that leave what came after its rows, or its conversations, were held; one where none are."""
-    if table in held.others:
-        for chunk in _chunks(held.others[table]):
+def _of_locked(tables: Tables, table: Table, locked: Locked) -> Iterator[ColumnElement[bool]]:
+    """Yield conditions that leave what came after its rows, or its conversations, were locked; one where none are."""
+    if table in locked.others:
+        for chunk in _chunks(locked.others[table]):
             yield tuple_(*_name_of(table)).in_(chunk)
-    elif "conversation_id" in table.c and tables.conversations in held.others:
-        conversations: list[UUID] = [row[0] for row in held.others[tables.conversations]]
+    elif "conversation_id" in table.c and tables.conversations in locked.others:
+        conversations: list[UUID] = [row[0] for row in locked.others[tables.conversations]]
         for ids in _chunks(conversations):
             yield tables.dialect.ids_in(table.c.conversation_id, ids)
     else:

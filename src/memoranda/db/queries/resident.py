@@ -1,4 +1,4 @@
-"""Candidates among rows that are held in memory: proposed there, and looked up by the database, which says who may see.
+"""Candidates among rows in memory: proposed there, and looked up by the database, which says who may see.
 
 What is proposed is the same as where the database does it, see `memoranda.db.queries.candidates`; but of the rows that
 say a term those count alone that hold now, which an index of full text cannot tell from those that were replaced.

@@ -30,7 +30,7 @@ def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | 
         counted = select(func.count(rows.c.id.distinct())).select_from(joined).where(own, *conditions)
         return conn.scalar(counted) or 0
 
-    def held(rows: Table) -> int:
+    def number_of(rows: Table) -> int:
         own = visible(tables, setting.scope, setting.policies.visibility, rows)
         return conn.scalar(select(func.count()).select_from(rows).where(own)) or 0
 
@@ -49,10 +49,10 @@ def statistics(conn: Connection, tables: Tables, setting: Setting, model: str | 
         by_category=counted(m.c.category),
         vectors=vectors,
         other_vectors=with_vector("memory") - vectors,
-        documents=held(tables.knowledge_documents),
-        chunks=held(tables.knowledge_chunks),
+        documents=number_of(tables.knowledge_documents),
+        chunks=number_of(tables.knowledge_chunks),
         embedded_chunks=embedded_chunks,
-        items=held(tables.store_items),
+        items=number_of(tables.store_items),
         first_day=first,
         last_day=last,
         embedder=model,

@@ -148,7 +148,7 @@ class _GrowingTerms:
         return Terms.known(self._codes.add(fresh.codes), self._bounds.add(before + fresh.bounds[1:])), fresh
 
 
-class Held:
+class GrowingRows:
     """The rows of one author and kind, and what was seen of their tables so far. Whoever changes it holds a lock."""
 
     def __init__(self) -> None:

@@ -12,5 +12,5 @@ KEPT = 20_000
 
 
 def upgrade(op: "Operations", dialect: "Dialect") -> None:
-    """Have changes of the rows that are held noted, where any are."""
+    """Have changes of the rows that are kept in memory noted, where any are."""
     dialect.note_changes(op, KEPT)

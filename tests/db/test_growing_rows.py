@@ -1,10 +1,10 @@
-"""Rows held in memory: what grows row by row says the same as what is looked through from the start."""
+"""Rows in memory: what grows row by row says the same as what is looked through from the start."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.db.resident import Fresh, Held
+from memoranda.db.resident import Fresh, GrowingRows
 from memoranda.db.resident.postings import Postings
 from memoranda.db.resident.rows import best
 from memoranda.ranking.terms import codes
@@ -32,14 +32,14 @@ def histories(draw):
 
 @given(histories())
 def test_rows_that_come_and_go_are_those_that_are_left(steps):
-    held, views = Held(), []
+    growing, views = GrowingRows(), []
     left: dict[int, Fresh] = {}
     for rows, gone in steps:
-        held.add(rows)
+        growing.add(rows)
         left |= {row.number: row for row in rows}
-        held.drop(gone)
+        growing.drop(gone)
         left = {number: row for number, row in left.items() if number not in gone}
-        views.append((held.rows, dict(left)))
+        views.append((growing.rows, dict(left)))
     for rows, there in views:  # whoever read on an earlier state still sees it
         alive = np.flatnonzero(rows.alive)
         assert sorted(rows.numbers[alive].tolist()) == sorted(there)
