@@ -14,9 +14,10 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from memoranda import namespaces
-from memoranda.db.queries import item_search, items
+from memoranda.db.queries import item_search, item_writing, items
 from memoranda.db.queries.item_search import ItemQuestion
-from memoranda.db.queries.items import ItemDraft, Making, Name, TextDraft
+from memoranda.db.queries.item_writing import ItemDraft, Making, TextDraft
+from memoranda.db.queries.items import Name
 from memoranda.db.queries.vectors import GIVEN
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting, hidden
@@ -64,7 +65,7 @@ def batch(context: Context, operations: Sequence[ItemOperation], embedder: Cache
         for place, answer in zip(reading, seen.answers, strict=True):
             answers[place] = answer
         if seen.stale:
-            yield from write(items.refresh, setting, seen.stale)
+            yield from write(item_writing.refresh, setting, seen.stale)
     if changes:
         yield from _changed(context, setting, changes, drafts, embedder)
     return answers
@@ -73,7 +74,7 @@ def batch(context: Context, operations: Sequence[ItemOperation], embedder: Cache
 def sweep(context: Context) -> Steps[int]:
     """Delete the items whose time is over, and return how many there were."""
     setting, swept = context.writing(), 0
-    while found := (yield from write(items.sweep, setting)):
+    while found := (yield from write(item_writing.sweep, setting)):
         swept += found
     return swept
 
@@ -249,6 +250,6 @@ def _embedded(
 def _done(setting: Setting, gone: Sequence[Name], whole: Sequence[ItemDraft], making: Making) -> Steps[Sequence[UUID]]:
     """Store and delete items, again where others delete the same ones at the same time."""
     for _ in range(_ATTEMPTS):
-        with suppress(items.Withdrawn):
-            return (yield from write(items.change, setting, gone, whole, making))
+        with suppress(item_writing.Withdrawn):
+            return (yield from write(item_writing.change, setting, gone, whole, making))
     raise StoreBusy("Somebody else writes the same items at the same time: try again.")
