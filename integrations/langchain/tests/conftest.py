@@ -8,11 +8,13 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
+from langchain_memoranda import MemoryStore
 from memoranda.testing import ScriptedModel
 from memoranda.testing.matrix import one_sqlite
 
@@ -104,3 +106,51 @@ def calling():
         return AIMessage("", tool_calls=[ToolCall(name=name, args=arguments, id=id)])
 
     return calling_
+
+
+class Letters(Embeddings):
+    """Counts letters, and how often it is asked."""
+
+    def __init__(self, dims=26):
+        self.dims, self.calls = dims, 0
+
+    def embed_documents(self, texts):
+        self.calls += 1
+        return [[0.01 + text.lower().count(chr(97 + n)) for n in range(self.dims)] for text in texts]
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+@pytest.fixture
+def make_letters():
+    """Make embedders that find what is spelled alike."""
+    return Letters
+
+
+@pytest.fixture
+def make_store(make_engine):
+    """Open stores on one engine."""
+
+    def make(engine=None, **options):
+        return MemoryStore((engine or make_engine()).handle, **options)
+
+    return make
+
+
+@pytest.fixture
+def do(mode):
+    """Call a verb of a store in this test's mode, each time on an event loop of its own."""
+
+    def do_(store, verb, *args, **options):
+        if mode == "sync":
+            return getattr(store, verb)(*args, **options)
+        return asyncio.run(getattr(store, f"a{verb}")(*args, **options))
+
+    return do_
+
+
+@pytest.fixture
+def by_letters(make_store):
+    """A store that finds what is spelled alike."""
+    return make_store(index={"dims": 26, "embed": Letters(), "fields": ["text"]})

@@ -1,17 +1,10 @@
 """A LangGraph store on items: what every store promises, and the sane side of what stores disagree on."""
 
 import asyncio
-import gc
-import time
-import weakref
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
-from blockbuster import blockbuster_ctx
-from langchain_core.embeddings import Embeddings
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
-from sqlalchemy import text
 
 from langchain_memoranda import MemoryStore, decode_label, encode_label, persona_namespace
 from memoranda.errors import ConfigurationError, InvalidInput
@@ -19,63 +12,8 @@ from memoranda.errors import ConfigurationError, InvalidInput
 HERE = ("docs",)
 
 
-class Letters(Embeddings):
-    """Counts letters, and how often it is asked."""
-
-    def __init__(self, dims=26):
-        self.dims, self.calls = dims, 0
-
-    def embed_documents(self, texts):
-        self.calls += 1
-        return [[0.01 + text.lower().count(chr(97 + n)) for n in range(self.dims)] for text in texts]
-
-    def embed_query(self, text):
-        return self.embed_documents([text])[0]
-
-
-def letters(texts):
-    """Embed by a plain function."""
-    return Letters().embed_documents(texts)
-
-
-async def aletters(texts):
-    """Embed by an async function."""
-    return letters(texts)
-
-
-@pytest.fixture
-def make_store(make_engine):
-    """Open stores on one engine."""
-
-    def make(engine=None, **options):
-        return MemoryStore((engine or make_engine()).handle, **options)
-
-    return make
-
-
-@pytest.fixture
-def do(mode):
-    """Call a verb of a store in this test's mode, each time on an event loop of its own."""
-
-    def do_(store, verb, *args, **options):
-        if mode == "sync":
-            return getattr(store, verb)(*args, **options)
-        return asyncio.run(getattr(store, f"a{verb}")(*args, **options))
-
-    return do_
-
-
-@pytest.fixture
-def by_letters(make_store):
-    """A store that finds what is spelled alike."""
-    return make_store(index={"dims": 26, "embed": Letters(), "fields": ["text"]})
-
-
 def keys(found):
     return [item.key for item in found]
-
-
-# -- complaints
 
 
 @pytest.mark.parametrize("query", [None, "tea"])
@@ -117,18 +55,6 @@ def test_an_operator_nobody_knows_and_a_value_without_an_order_are_refused(by_le
             do(by_letters, "search", HERE, filter=filter)
 
 
-def test_no_vector_outlives_its_text(by_letters, do):  # complaint 10
-    do(by_letters, "put", HERE, "k", {"text": "zebra"})
-    assert do(by_letters, "search", HERE, query="zebra")[0].score > 0.99
-    do(by_letters, "put", HERE, "k", {"text": "zebra"}, index=False)
-    assert [item.score for item in do(by_letters, "search", HERE, query="zebra")] == [None]
-    do(by_letters, "delete", HERE, "k")
-    do(by_letters, "put", HERE, "k", {"other": "mouse"})
-    assert [item.score for item in do(by_letters, "search", HERE, query="zebra")] == [None]
-    do(by_letters, "put", HERE, "k", {"text": "mouse"})
-    assert do(by_letters, "search", HERE, query="zebra")[0].score < 0.5
-
-
 def test_pages_of_answers_are_exact(by_letters, do):  # complaint 11
     ops = [PutOp(HERE, f"{n:02}", {"text": "tea" + "abcdefghij"[n % 10] * (n // 10)}) for n in range(30)]
     do(by_letters, "batch", ops)
@@ -137,93 +63,6 @@ def test_pages_of_answers_are_exact(by_letters, do):  # complaint 11
     for offset in range(0, 30, 5):
         assert keys(do(by_letters, "search", HERE, query="tea b", limit=5, offset=offset)) == whole[offset : offset + 5]
     assert do(by_letters, "search", HERE, query="tea b", limit=5, offset=30) == []
-
-
-def test_a_store_lives_as_long_as_its_engine(make_engine, backend):  # complaint 12
-    engine = make_engine()
-
-    def remember():
-        return MemoryStore(engine.handle)
-
-    store = remember()
-    store.put(HERE, "k", {"text": "tea"})
-    gc.collect()
-    assert store.get(HERE, "k").value == {"text": "tea"}
-    if not backend.is_postgres:
-        with MemoryStore.from_conn_string("sqlite://", embedder="hash/words") as opened:
-            opened.setup()
-            opened.put(HERE, "k", {})
-        with pytest.raises(ConfigurationError, match="closed"):
-            opened.get(HERE, "k")
-
-
-def test_a_lost_connection_costs_nothing(make_engine, backend):  # complaint 12
-    engine = make_engine()
-    store = MemoryStore(engine.handle)
-    store.put(HERE, "k", {"text": "tea"})
-    if backend.is_postgres:
-        with engine.handle._database._engine.connect() as conn:
-            others = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()"
-            conn.execute(text(f"{others} and datname = current_database()"))
-    assert store.get(HERE, "k") is not None
-
-
-def test_one_store_serves_loops_threads_and_plain_code(by_letters, backend):  # complaint 13
-    store = by_letters
-
-    async def some(n):
-        await asyncio.gather(*(store.aput(HERE, f"{n}-{i}", {"text": f"tea {i}"}) for i in range(5)))
-        store.put(HERE, f"{n}-plain", {"text": "tea"})  # in a running loop
-        found = await asyncio.gather(*(store.asearch(HERE, query="tea", limit=50) for _ in range(3)))
-        assert [len(one) for one in found] == [6 * n + 6] * 3
-
-    asyncio.run(some(0))
-    asyncio.run(some(1))
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda n: store.put(HERE, f"thread-{n}", {"text": "tea"}), range(3)))
-        list(pool.map(lambda n: asyncio.run(store.aget(HERE, f"thread-{n}")), range(3)))
-    assert len(store.search(HERE, query="tea", limit=50)) == 15
-
-
-def test_a_cancelled_call_takes_nobody_else_s_answer(by_letters):  # complaint 13
-    async def calls():
-        await by_letters.aput(HERE, "k", {"text": "tea"})
-        first, second = (asyncio.create_task(by_letters.aget(HERE, "k")) for _ in range(2))
-        await asyncio.sleep(0)
-        first.cancel()
-        assert (await second).value == {"text": "tea"}
-        assert (await by_letters.aget(HERE, "k")).key == "k"
-        assert first.cancelled()
-
-    asyncio.run(calls())
-    asyncio.run(calls())
-
-
-def test_what_was_put_before_never_comes_after(make_store):  # complaint 13
-    async def slow_at_first(texts):
-        await asyncio.sleep(0.1 * ("first" in texts[0]))
-        return letters(texts)
-
-    store = make_store(index={"dims": 26, "embed": slow_at_first})
-
-    async def calls(n):
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(store.aput(HERE, "k", {"text": f"first {n}"}), 0.01)
-        await store.aput(HERE, "k", {"text": "second"})
-        await asyncio.sleep(0.15)
-        return await store.aget(HERE, "k")
-
-    for n in range(2):
-        assert asyncio.run(calls(n)).value == {"text": "second"}
-
-
-def test_setting_up_twice_changes_nothing_and_needs_no_statement_outside_a_transaction(make_engine):  # complaint 16
-    store = MemoryStore(make_engine().handle)
-    store.setup()
-    asyncio.run(store.asetup())
-    store.put(HERE, "k", {})
-    with pytest.raises(ConfigurationError, match="persona"):
-        MemoryStore(make_engine().handle.persona("main")).setup()
 
 
 @pytest.mark.parametrize("name", ["ana@example.com", 7, "a.b", "", "líne\n\0", "~", "*", "~2E", "日本", "100%"])
@@ -255,16 +94,6 @@ def test_few_among_many_are_all_found_however_often_one_asks(by_letters, do):  #
     for _ in range(12):
         assert len(by_letters.search(("few",), query="tea", limit=10)) == 10
     assert len(do(by_letters, "search", ("few",), query="tea", filter={"n": {"$lt": 4}})) == 4
-
-
-# -- what stores disagree on
-
-
-def test_unindexed_items_follow_the_answers_without_a_score(by_letters, do):
-    do(by_letters, "put", HERE, "one", {"text": "tea"})
-    do(by_letters, "put", HERE, "two", {"text": "tea"}, index=False)
-    found = do(by_letters, "search", HERE, query="tea")
-    assert keys(found) == ["one", "two"] and found[0].score > 0.99 and found[1].score is None
 
 
 def test_two_puts_of_one_text_and_one_key_in_a_batch(by_letters, do):
@@ -308,152 +137,6 @@ def test_lists_are_namespaces_and_an_empty_query_is_none(by_letters, do):
     assert keys(do(by_letters, "search", list(HERE), query="")) == ["k"]
     assert do(by_letters, "list_namespaces", prefix=["docs"], suffix=["*"]) == [HERE]
     assert do(by_letters, "search", HERE, limit=0) == []
-
-
-# -- time
-
-
-def test_times_of_fractions_of_a_minute(make_store, do):
-    store = make_store(ttl={"default_ttl": 0.5, "refresh_on_read": False, "omit_expired": True})
-    do(store, "put", HERE, "default", {})
-    do(store, "put", HERE, "short", {}, ttl=0.0005)
-    do(store, "put", HERE, "ever", {}, ttl=None)
-    time.sleep(0.05)
-    assert sorted(keys(do(store, "search", HERE))) == ["default", "ever"]
-    assert do(store, "get", HERE, "short") is None and do(store, "get", HERE, "default") is not None
-    assert do(store, "sweep_ttl") == 1 and do(store, "sweep_ttl") == 0
-
-
-def test_reading_begins_the_time_anew_unless_told_otherwise(make_store, do):
-    store = make_store(ttl={"default_ttl": 0.01})  # 0.6 seconds
-    do(store, "put", HERE, "read", {})
-    do(store, "put", HERE, "left", {})
-    for _ in range(3):
-        time.sleep(0.25)
-        assert do(store, "get", HERE, "read") is not None
-        do(store, "get", HERE, "left", refresh_ttl=False)
-    store.sweep_ttl()
-    assert keys(do(store, "search", HERE)) == ["read"]
-
-
-def test_a_sweeper_sweeps_until_it_is_stopped(make_store):
-    store = make_store(ttl={"default_ttl": 0.0001, "sweep_interval_minutes": 0.0005})
-    ended = store.start_ttl_sweeper()
-    assert store.start_ttl_sweeper() is ended
-    store.put(HERE, "k", {})
-    for _ in range(100):
-        if store.get(HERE, "k", refresh_ttl=False) is None:
-            break
-        time.sleep(0.02)
-    assert store.get(HERE, "k") is None
-    assert store.stop_ttl_sweeper(5) and ended.done() and store.stop_ttl_sweeper()
-
-
-def test_a_store_that_nobody_uses_is_gone_and_its_sweeper_with_it(make_store):
-    store = make_store()
-    ended = store.start_ttl_sweeper(0.001)
-    gone = weakref.ref(store)
-    del store
-    gc.collect()
-    assert gone() is None
-    ended.result(5)
-
-
-# -- embedders
-
-
-@pytest.mark.parametrize("embed", [Letters(), letters, aletters], ids=["embeddings", "function", "async function"])
-def test_an_index_takes_whatever_embeds(make_store, do, embed):
-    store = make_store(index={"dims": 26, "embed": embed, "fields": ["text", "more[*].text"]})
-    do(store, "put", HERE, "k", {"text": "silent", "more": [{"text": "xyz"}, {"text": "qqq"}]})
-    do(store, "put", HERE, "l", {"text": "banana"})
-    assert do(store, "search", HERE, query="listen")[0].score == pytest.approx(1, abs=1e-3)
-    assert keys(do(store, "search", HERE, query="zyx")) == ["k", "l"]
-    do(store, "put", HERE, "m", {"other": "www", "text": "aaa"}, index=["other"])
-    assert keys(do(store, "search", HERE, query="www"))[0] == "m"
-
-
-def test_a_string_names_an_embedder(make_store, monkeypatch):
-    named = []
-    monkeypatch.setattr(
-        "langgraph.store.base.embed._get_init_embeddings", lambda: lambda name: named.append(name) or Letters()
-    )
-    store = make_store(index={"dims": 26, "embed": "some:model"})
-    store.put(HERE, "k", {"text": "tea"})
-    assert named == ["some:model"] and store.search(HERE, query="tea")[0].score > 0
-
-
-def test_by_default_the_engine_s_own_embedder_and_words_find_the_whole_value(make_store, do):
-    store = make_store()
-    do(store, "put", HERE, "k", {"text": "The ferry leaves at ten", "deep": [{"x": "harbour"}]})
-    do(store, "put", HERE, "l", {"text": "A bus"})
-    for query in ("ferry", "harbour"):
-        found = do(store, "search", HERE, query=query)
-        assert keys(found) == ["k", "l"] and found[0].score > found[1].score
-
-
-def test_an_index_is_a_list_of_paths(make_store, do):
-    with pytest.raises(ConfigurationError):
-        make_store(index={"fields": "text"})
-    for index in ("text", True, [1]):
-        with pytest.raises(ConfigurationError):
-            do(make_store(), "put", HERE, "k", {"text": "tea"}, index=index)
-
-
-def test_an_index_may_be_none_at_all(make_store, do):
-    counted = Letters()
-    store = make_store(index=False)
-    do(store, "put", HERE, "k", {"text": "tea"}, index=["text"])
-    assert [item.score for item in do(store, "search", HERE, query="tea")] == [None] and counted.calls == 0
-
-
-def test_a_wrong_length_fails_the_start_by_name(make_store, make_engine):
-    with pytest.raises(ConfigurationError, match="dims"):
-        make_store(index={"embed": Letters()})
-    store = make_store(index={"dims": 25, "embed": Letters()})
-    with pytest.raises(ConfigurationError, match="26 numbers, but declares 25"):
-        store.setup()
-    with pytest.raises(ConfigurationError, match="26 numbers, but declares 25"):
-        store.put(HERE, "k", {"text": "tea"})
-    assert store.search(HERE) == []
-
-
-def test_nothing_blocks_the_event_loop(make_store):  # complaint 14
-    store = make_store(index={"dims": 26, "embed": aletters})
-
-    async def everything():
-        await asyncio.gather(*(store.aput(HERE, str(n), {"text": f"tea {n}"}, ttl=5) for n in range(5)))
-        assert len(await store.asearch(HERE, query="tea", filter={"text": {"$ne": "x"}})) == 5
-        assert (await store.aget(HERE, "1")).key == "1"
-        assert await store.alist_namespaces() == [HERE]
-        await store.adelete(HERE, "1")
-        assert await store.asweep_ttl() == 0
-
-    async def opened():
-        async with MemoryStore.afrom_conn_string("sqlite://", timezone="Pacific/Auckland") as other:
-            await other.asetup()
-            await other.aput(HERE, "k", {"text": "tea"})
-
-    store.put(HERE, "0", {"text": "tea"})
-    with blockbuster_ctx():
-        asyncio.run(everything())
-        asyncio.run(everything())
-        asyncio.run(opened())
-
-
-def test_what_is_asked_for_in_one_turn_is_one_batch(make_store, make_engine):
-    engine = make_engine()
-    store = make_store(engine, index={"dims": 26, "embed": (counted := Letters())})
-
-    async def at_once():
-        await asyncio.gather(*(store.aput(HERE, str(n), {"text": f"tea {n}"}) for n in range(40)))
-        found = await asyncio.gather(*(store.asearch(HERE, limit=50) for _ in range(40)))
-        assert {len(one) for one in found} == {40}
-        found[0][0].value["text"] = "changed"
-        assert found[1][0].value["text"] != "changed"
-
-    asyncio.run(at_once())
-    assert counted.calls == 1
 
 
 def test_a_graph_remembers_through_the_store(make_store, mode):
