@@ -234,6 +234,39 @@ def test_a_small_scope_is_found_by_its_own_index_and_never_by_an_approximate_one
     host.dispose()
 
 
+@pytest.fixture
+def watched(postgres_url):
+    """An engine of a caller's, and the statements it executes."""
+    host, said = create_engine(postgres_url), []
+    event.listen(host, "before_cursor_execute", lambda conn, cursor, statement, *_: said.append(statement))
+    yield host, said
+    host.dispose()
+
+
+@pytest.mark.parametrize(("limit", "whole"), [(10, False), (30, True)])
+def test_a_scope_hardly_larger_than_what_is_wanted_is_compared_whole(watched, monkeypatch, limit, whole):
+    host, said = watched
+    monkeypatch.setattr("memoranda.db.dialects.postgresql_search.LARGE", 100)
+    with MemoryEngine(host, embedder=Directions(), preset=BY_COSINE) as engine:
+        me = engine.persona("main")
+        me.memories.write_many([f"Invoice {n}" for n in range(300)])
+        said.clear()
+        assert len(me.recall("zzz", limit=limit)) == limit  # four rows are wanted for each, 48 at least
+    assert any("by_meaning" in statement for statement in said)
+    assert any("AS seen" in statement for statement in said) is not whole
+
+
+@pytest.mark.parametrize("inactive", [False, True])
+def test_only_rows_that_are_counted_make_a_scope_small(watched, inactive):
+    host, said = watched
+    with MemoryEngine(host, embedder=Directions(), preset=POLICIES) as engine:
+        me = engine.persona("main")
+        me.memories.write_many([{"content": f"Invoice {n}", "session": "walk", "position": n} for n in range(20)])
+        said.clear()
+        me.recall("zzz", include_inactive=inactive)
+    assert any("AS MATERIALIZED" in statement for statement in said) is not inactive
+
+
 def test_of_a_good_part_of_a_persona_the_nearest_are_found_wherever_they_stand(blank_postgres_url):
     """What is nearest is taken first, and then what may be seen of it; here it is little, or nothing."""
     host = create_engine(blank_postgres_url)

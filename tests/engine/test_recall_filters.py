@@ -143,6 +143,20 @@ def test_the_inactive_come_with_their_tag_and_only_on_request(me, frozen_clock):
     ]
 
 
+@pytest.mark.parametrize("active", [0, 1])
+def test_the_inactive_are_found_where_hardly_a_row_is_active(make_engine, active):
+    me = make_engine(preset=replace(STANDARD, floor=FloorPolicy(enabled=False))).persona("main")
+    last = me.memories.write("The fare to Lisbon is 0 euros", session="fares", position=0)
+    for n in range(1, 25):
+        last = me.memories.supersede(last.id, f"The fare to Lisbon is {n} euros").memory
+    if not active:
+        me.memories.delete(last.id)
+
+    assert len(me.recall("fare Lisbon", limit=20)) == active
+    assert len(me.recall("fare Lisbon", limit=20, include_inactive=True)) == 20
+    assert len(me.recall("fare Lisbon", limit=40, include_inactive=True)) == 25
+
+
 @pytest.mark.behaviour("R25")
 def test_history_shows_nothing_that_the_scope_may_not_see(make_engine):
     engine = make_engine(embedder="none")
