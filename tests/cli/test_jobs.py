@@ -88,6 +88,7 @@ def test_what_was_given_up_is_tried_again_and_done(memoranda, answer, backend):
     assert answer("stats", "--tenant", "acme", "--user", "ana")["vectors"] == 1
 
 
+@pytest.mark.behaviour("O01")
 @BACKENDS
 def test_a_worker_that_runs_once_ends_with_what_it_could_not_do(memoranda, answer, backend):
     down = BrokenEmbedder(EmbedderUnavailable("the service is down"), name=HashWords.name, dimensions=512)

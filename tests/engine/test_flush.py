@@ -185,6 +185,7 @@ def test_of_an_answer_that_breaks_off_the_whole_items_are_saved_and_the_rest_is_
     assert FALCON["content"] in model.calls[1].text
 
 
+@pytest.mark.behaviour("C16")
 def test_a_job_is_left_once_enough_is_pending_and_does_the_flush(opened):
     policies = Policies(compaction=CompactionPolicy(flush_min_tokens=20))
     engine, me, chat, _ = opened(reply(FALCON, DRY_RUN), preset=policies)
@@ -194,6 +195,8 @@ def test_a_job_is_left_once_enough_is_pending_and_does_the_flush(opened):
     assert [job.kind for job in engine.jobs()] == ["flush"]
     assert engine.drain() == 0
     assert contents(me) == [DRY_RUN["content"], FALCON["content"]]
+    sources = [source for memory in me.memories.list() for source in me.memories.get(memory.id).sources]
+    assert [(source.session, source.channel) for source in sources] == [("thread-1", "flush")] * 2
     assert (chat.pending().messages, chat.pending([1, 2]).messages, engine.jobs()) == (0, 0, [])
 
 

@@ -174,6 +174,18 @@ def test_a_failed_attempt_waits_as_long_as_the_service_asks_for(make_engine, lat
 
 
 @pytest.mark.behaviour("W07")
+@pytest.mark.behaviour("D25")
+def test_nothing_is_deleted_for_its_age(make_engine, frozen_clock):
+    engine = make_engine(background="external", clock=frozen_clock)
+    me = engine.persona("main")
+    me.memories.write_many([f"It rained on day {n}." for n in range(3)])
+    for _ in range(24):
+        frozen_clock.advance(days=31)
+        me.memories.write("Another month went by.", importance=1)
+        engine.drain()
+    assert me.stats().memories == 4 == len(me.memories.list(limit=50))
+
+
 def test_the_waits_grow_and_differ():
     policy = JobPolicy()
     assert [policy.delay(attempt, 0) for attempt in (1, 2, 3, 4)] == [17, 19, 23, 31]

@@ -74,6 +74,7 @@ def test_what_was_learned_here_comes_up_here_only(speaking):
     assert "dog" not in work.conversation("a").turn_block(question)
 
 
+@pytest.mark.behaviour("P17")
 def test_the_newest_user_message_is_what_a_turn_is_about(speaking):
     speaking.memories.keep("Ana's dog is called Rex.", about="person:ana")
     conversation = speaking.conversation("a")
@@ -101,6 +102,7 @@ def test_an_order_to_a_model_is_in_no_block(me):
     assert conversation.system_block() == "" == conversation.turn_block("Where is the password?")
 
 
+@pytest.mark.behaviour("P23")
 @pytest.mark.parametrize("fault", ["embedder", "store"])
 def test_a_turn_goes_on_whatever_fails(make_engine, fault, caplog):
     engine = make_engine(embedder=BrokenEmbedder())
@@ -111,7 +113,7 @@ def test_a_turn_goes_on_whatever_fails(make_engine, fault, caplog):
         engine.close()
     with caplog.at_level(logging.WARNING, "memoranda"):
         block = conversation.turn_block("When is tea?")
-    assert ("Tea is at four." in block) == (fault == "embedder")
+    assert "Tea is at four." in block if fault == "embedder" else block == ""
     assert caplog.records and "tea" not in caplog.text.casefold()
     with pytest.raises(InvalidInput):
         conversation.turn_block(7)

@@ -8,6 +8,7 @@ import pytest
 from memoranda.db.queries import adding, newcomers, repeats
 from memoranda.drafts import check, draft
 from memoranda.ids import new_short_id
+from memoranda.testing import FixedEmbedder
 
 TEXT = "The spare key hangs behind the door of the shed."
 
@@ -67,3 +68,29 @@ def test_newcomers_are_told_from_what_was_there(me):
     assert sorted(database.read(newcomers.since, scope, before)) == sorted(ids)
     gone = replace(before, rows=before.rows + 1)
     assert database.read(newcomers.since, scope, gone) is None
+
+
+@pytest.mark.behaviour("C23")
+def test_what_is_told_twice_is_one_memory_and_a_page_tells_nothing(make_engine):
+    me = make_engine(preset="ledger").persona("main", user="ana")
+    page = me.memories.write(f"All about the shed. {TEXT}", metadata={"kind": "page"})
+    first = me.memories.write(TEXT)
+    assert first.created
+    for again in (TEXT, TEXT.upper(), TEXT.rstrip(".")):
+        told = me.memories.write(again)
+        assert (told.created, told.id) == (False, first.id)
+    assert {memory.id for memory in me.memories.list()} == {page.id, first.id}
+
+
+@pytest.mark.behaviour("C24")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ana prefers Zed", "Ana prefers Cursor"),
+        ("The limit is 1000 rows", "The limit is 2000 rows"),
+        ("Ana likes tea", "Ana does not like tea"),
+    ],
+)
+def test_a_correction_is_kept_though_no_vector_could_lie_nearer(make_engine, old, new):
+    me = make_engine(preset="ledger", embedder=FixedEmbedder({old: [1, 0], new: [1, 0]})).persona("main", user="ana")
+    assert [me.memories.write(text).created for text in (old, new, old)] == [True, True, False]

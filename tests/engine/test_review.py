@@ -2,12 +2,14 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 
 import pytest
 
 from memoranda.errors import ModelUnavailable
 from memoranda.policies import JobPolicy, Policies, ReviewPolicy
+from memoranda.presets import STATEMENTS
 from memoranda.reports import Reviewed
 from memoranda.testing import ScriptedModel
 
@@ -89,6 +91,23 @@ def test_a_policy_says_how_often_and_zero_is_never(opened, make_engine):
     assert chat.turn_done() and chat.turn_done()
     _, _, chat, _ = opened(preset=Policies(review=ReviewPolicy(every=0)))
     assert not any(chat.turn_done() for _ in range(9))
+
+
+@pytest.mark.behaviour("C30")
+def test_statements_are_kept_after_as_many_turns_as_the_policy_says(opened):
+    said = event("Ana moved to Ghent.", about="everyone", message=1)
+    policies = replace(STATEMENTS, review=ReviewPolicy(every=2))
+    engine, me, chat, _ = opened(findings(memories=[said]), ModelUnavailable("down"), EMPTY, preset=policies)
+    assert [chat.turn_done() for _ in range(2)] == [False, True]
+    engine.drain()
+    [memory] = me.memories.list()
+    [source] = me.memories.get(memory.id).sources
+    assert (memory.content, memory.about, source.actor) == ("Ana moved to Ghent.", "everyone", "memory")
+    assert (source.session, source.excerpt) == ("thread-1", "I moved to Ghent.")
+    chat.append("And now to Bruges.")
+    assert [chat.turn_done() for _ in range(2)] == [False, True]
+    engine.drain()
+    assert me.memories.list() == [memory] and engine.jobs() == []
 
 
 def test_turns_are_counted_on_where_nobody_does_jobs(opened):

@@ -289,6 +289,19 @@ def test_the_writer_is_the_persona_whatever_the_arguments_say(engine, tools):
     assert "records who wrote" in tools(ledger)["memory"].run(ledger, {"action": "write", "content": "It rained."})
 
 
+@pytest.mark.behaviour("C28")
+def test_where_nothing_happens_by_itself_a_tool_still_writes_for_an_author(make_engine, tools):
+    engine = make_engine(preset="ledger", background="off")
+    ana, nobody = engine.persona("main", user="ana"), engine.persona("main")
+    chat = ana.conversation("a")
+    chat.append("We release Falcon on 12 March.")
+    assert not any(chat.turn_done() for _ in range(9)) and engine.jobs() == [] == ana.memories.list()
+    write = {"action": "write", "content": "It rained."}
+    assert "records who wrote" in tools(nobody)["memory"].run(nobody, write)
+    tools(ana)["memory"].run(ana, write)
+    assert [memory.content for memory in ana.memories.list()] == ["It rained."]
+
+
 # -- what leaves a tool
 
 
