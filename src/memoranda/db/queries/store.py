@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, func, literal_column, select
 
 from memoranda.db.corpora import Kind
 from memoranda.db.queries.vectors import of_row
@@ -81,8 +81,10 @@ def standing(conn: Connection, tables: Tables, scope: Scope, kinds: Sequence[Kin
     return Standing(embedder, frozenset(kind for kind, any_there in zip(kinds, there, strict=True) if any_there))
 
 
-def _any_of(rows: Table) -> ColumnElement[bool]:
-    return exists().where(rows.c.tenant == bindparam("tenant"), rows.c.persona == bindparam("persona"))
+def _any_of(rows: Table) -> ColumnElement[Any]:
+    """Ask for the first one by its key: where most rows are the persona's a table would be read from its beginning."""
+    own = (rows.c.tenant == bindparam("tenant"), rows.c.persona == bindparam("persona"))
+    return select(literal_column("1")).where(*own).order_by(rows.c.id).limit(1).scalar_subquery()
 
 
 def settings(conn: Connection, tables: Tables) -> dict[str, Any]:
