@@ -1,14 +1,15 @@
 """Selects that the driver executes: what they find must not show who executed them."""
 
-import traceback
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
 from sqlalchemy import Float, bindparam, create_engine, event, func, literal, select
 
 from memoranda import MemoryEngine
+from memoranda.db.queries import store
+from memoranda.db.selects import KeptSelect
 from memoranda.db.statements import named
-from memoranda.errors import StoreError
 
 WHEN = datetime(2026, 1, 1, 12, 30, 5, 123456, tzinfo=UTC)
 
@@ -75,17 +76,35 @@ def test_lists_of_any_length_are_left_to_sqlalchemy(database):
     assert [len(rows) for rows in database.read(read)] == [0, 1, 1]
 
 
-def test_an_error_of_the_driver_is_one_of_the_store_and_tells_no_values(database):
-    secret = "hunter" + "2"  # in two parts, for a traceback shows the lines of this file
+def test_no_form_is_compiled_twice(database, monkeypatch):
+    compiled, of = [], KeptSelect.of
+
+    def counted(conn, dialect, statement):
+        compiled.append(statement)
+        return of(conn, dialect, statement)
 
     def read(conn, tables):
-        wrong = select(func.no_such_function(tables.memories.c.content, named("secret", "")))
-        return tables.statements.rows(conn, "wrong", lambda: wrong, {"secret": secret})
+        m = tables.memories
+        for n in range(3):
+            for where in (m.c.title == named("title", ""), m.c.title.in_(named("titles", [""]))):
+                found = select(m.c.content).where(where)
+                tables.statements.rows(conn, f"twice {where}", lambda: found, {"title": "x", "titles": ["x"] * n})  # noqa: B023
 
-    with pytest.raises(StoreError) as caught:
-        database.read(read)
-    assert secret not in "".join(traceback.format_exception(caught.value))
-    assert database.read(lambda conn, tables: conn.scalar(select(func.count()).select_from(tables.memories))) == 2
+    monkeypatch.setattr(KeptSelect, "of", counted)
+    database.read(read)
+    assert len(compiled) == 2
+
+
+def test_of_a_persona_is_known_which_kinds_it_has_and_of_no_other(make_engine):
+    engine = make_engine(embedder="none").handle
+    me = engine.persona("main", tenant="acme", user="ana")
+    me.memories.write("Parcel one")
+
+    def kinds(**axes):
+        return engine._database.read(store.standing, replace(me.scope, **axes), ("memory", "knowledge")).kinds
+
+    assert kinds() == {"memory"} and kinds(user="bob") == {"memory"}  # whoever's: what may be seen is asked later
+    assert not kinds(persona="other") and not kinds(tenant="elsewhere")
 
 
 @pytest.mark.blank

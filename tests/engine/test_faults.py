@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import NullPool, create_engine, text
 
 from memoranda import MemoryEngine
+from memoranda.db.queries import store
 from memoranda.errors import MemorandaError, StoreError, StoreUnavailable
 from memoranda.testing import BrokenEmbedder, FrozenClock
 
@@ -69,6 +70,37 @@ async def test_a_server_that_comes_and_goes_under_a_running_loop(own_postgres):
             await me.arecall("lisbon")
         own_postgres.start()
         assert contents(await me.arecall("lisbon")) == {"Lisbon one", "Lisbon two"}
+
+
+def test_where_all_connections_were_dropped_one_read_learns_it_for_all(postgres_url):
+    with MemoryEngine(postgres_url, embedder="none", pool_size=3) as engine:
+        me = engine.persona("main")
+        me.memories.write("Lisbon one")
+        together = threading.Barrier(3)
+        readers = [
+            threading.Thread(target=engine._database.read, args=(lambda conn, tables: together.wait(20),))
+            for _ in range(3)
+        ]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+        assert cut_connections(postgres_url) >= 3
+        assert contents(me.recall("lisbon")) == {"Lisbon one"}
+
+
+def test_a_connection_that_is_closed_under_a_read_is_replaced(postgres_url):
+    with MemoryEngine(postgres_url, embedder="none") as engine:
+        engine.persona("main").memories.write("Lisbon one")
+        tries = []
+
+        def read(conn, tables):
+            tries.append(conn)
+            if len(tries) == 1:
+                conn.connection.driver_connection.close()
+            return store.settings(conn, tables)
+
+        assert engine._database.read(read) and len(tries) == 2
 
 
 def test_a_dropped_connection_is_replaced_before_anybody_notices(postgres_url, twin):

@@ -1,7 +1,7 @@
 """The driver's own cursor, for statements that are executed too often for what SQLAlchemy does around each."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
@@ -15,16 +15,21 @@ _DRIVEN = "(the driver's)"
 
 
 @contextmanager
-def driving(conn: Connection) -> Iterator[Any]:
-    """Give the driver's own cursor, and turn its errors into SQLAlchemy's, without the parameters."""
-    dbapi = conn.dialect.loaded_dbapi
-    cursor = conn.connection.cursor()
+def driving(conn: Connection, opened: Callable[[Any], Any] | None = None) -> Iterator[Any]:
+    """Give a cursor of the driver, and turn its errors into SQLAlchemy's, without the parameters.
+
+    Args:
+        conn: A connection.
+        opened: Makes the cursor of the driver's connection; its usual one when left out.
+    """
+    dbapi, pooled = conn.dialect.loaded_dbapi, conn.connection
     try:
-        yield cursor
+        with closing(pooled.cursor() if opened is None else opened(pooled.driver_connection)) as cursor:
+            yield cursor
     except dbapi.Error as error:
-        lost = conn.dialect.is_disconnect(error, conn.connection.dbapi_connection, cursor)
+        lost = conn.dialect.is_disconnect(error, pooled.dbapi_connection, None)
         if lost:
-            conn.invalidate(error)
+            _let_go(conn, error)
         raise DBAPIError.instance(
             _DRIVEN,
             None,
@@ -34,5 +39,10 @@ def driving(conn: Connection) -> Iterator[Any]:
             connection_invalidated=lost,
             dialect=conn.dialect,
         ) from error
-    finally:
-        cursor.close()
+
+
+def _let_go(conn: Connection, error: Exception) -> None:
+    """Have SQLAlchemy find out that a connection is lost: it lets go of the others it holds of that server, too."""
+    with suppress(DBAPIError):
+        conn.exec_driver_sql("SELECT 1")
+    conn.invalidate(error)

@@ -46,17 +46,16 @@ class KeptSelect:
             dialect: The store's.
             statement: The statement.
         """
-        own = dialect.compiling(conn)
-        if own is None:
-            return None
-        compiled = statement.compile(dialect=own)
+        if dialect.foreign:
+            return None  # its owner may be watching what SQLAlchemy executes there
+        compiled = statement.compile(dialect=dialect.compiling(conn))
         assert isinstance(compiled, SQLCompiler)
-        binds = {name: bind for bind, name in compiled.bind_names.items()}
-        if any(bind.expanding for bind in binds.values()):
+        if compiled.post_compile_params:
             return None
+        binds = {name: bind for bind, name in compiled.bind_names.items()}
         types = {name: bind.type.dialect_impl(conn.dialect) for name, bind in binds.items()}
         found = {name: kind.bind_processor(conn.dialect) for name, kind in types.items()}
-        # Floats come as such; SQLAlchemy would want to know what the server calls them.
+        # Floats and what Postgres counts as NUMERIC come as such: SQLAlchemy would ask what the server calls them.
         columns = enumerate(column.type for column in statement.selected_columns)
         asked = ((place, kind.dialect_impl(conn.dialect)) for place, kind in columns if not isinstance(kind, _FLOATS))
         read = ((place, kind.result_processor(conn.dialect, None)) for place, kind in asked)

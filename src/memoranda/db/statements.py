@@ -66,7 +66,7 @@ class Statements:
         """Begin with none."""
         self._dialect = dialect
         self._built: dict[Hashable, Any] = {}
-        self._selects: dict[Hashable, KeptSelect] = {}
+        self._selects: dict[Hashable, KeptSelect | Select[Any]] = {}
 
     def get(self, form: Hashable, build: Callable[[], T]) -> T:
         """Return the statement of a form, built now if it is its first time; None is a form that is never kept."""
@@ -90,13 +90,14 @@ class Statements:
             build: Makes it.
             values: Of its parameters.
         """
+        if form is None:
+            return conn.execute(build(), values).all()
         kept = self._selects.get(form)
         if kept is None:
-            statement = self.get(form, build)
-            kept = None if form is None else KeptSelect.of(conn, self._dialect, statement)
-            if kept is None:
-                return conn.execute(statement, values).all()
             if len(self._selects) >= MOST:
                 self._selects.clear()
-            self._selects[form] = kept
-        return kept.rows(conn, self._dialect, values)
+            statement = build()
+            kept = self._selects[form] = KeptSelect.of(conn, self._dialect, statement) or statement
+        if isinstance(kept, KeptSelect):
+            return kept.rows(conn, self._dialect, values)
+        return conn.execute(kept, values).all()

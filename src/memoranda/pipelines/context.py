@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memoranda.effects import MaybeVectors
 
 _TO_COME = "its vector is made in the background"
-MOVED = "the store has moved to another embedder since this engine was opened: open it anew"
+_MOVED = "the store has moved to another embedder since this engine was opened: open it anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,12 @@ def settled(context: Context) -> Steps[dict[str, Any]]:
 
 def is_current(conn: Connection, tables: Tables, model: str | None) -> bool:
     """Say whether the store still goes by a model."""
-    return bool(store.settings(conn, tables).get(EMBEDDER) == model)
+    return moved(store.settings(conn, tables).get(EMBEDDER), model) is None
+
+
+def moved(embedder: Any, model: str | None) -> str | None:
+    """Return what to say where the store's embedder is another one than made the vectors at hand."""
+    return None if embedder == model else _MOVED
 
 
 def vectors_of(
@@ -141,7 +146,8 @@ def vectors_of(
         vectors, refused = yield from in_halves(texts, purpose, seconds)
         if refused is not None or waits_for == "store" or not checked:
             return vectors, None if refused is None else str(refused)
-        return vectors, None if (yield from read(is_current, context.space.model)) else MOVED
+        made = yield from read(store.settings)
+        return vectors, moved(made.get(EMBEDDER), context.space.model)
     except EmbedderUnavailable as error:
         return [None] * len(texts), str(error)
     except ConfigurationError as error:

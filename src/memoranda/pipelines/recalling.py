@@ -23,7 +23,7 @@ from memoranda.drafts import Setting, hidden
 from memoranda.effects import Steps, embed, read, write
 from memoranda.errors import ConfigurationError, EmbedderUnavailable, InvalidInput, MemorandaError, StoreError
 from memoranda.filters import Filters
-from memoranda.pipelines.context import MOVED, Context, opened, vectors_of
+from memoranda.pipelines.context import Context, moved, opened, vectors_of
 from memoranda.pipelines.reranking import reach, reranked
 from memoranda.policies import FloorPolicy, RankingPolicy
 from memoranda.protocols import Purpose
@@ -229,7 +229,7 @@ def _answered(
     asked = questions[0]
     # In the transaction that compares, for the store may have gone over to another embedder just before.
     standing = store.standing(conn, tables, setting.scope, [question.kind for question in questions])
-    degraded = None if asked.vector is None or standing.embedder == asked.model else MOVED
+    degraded = None if asked.vector is None else moved(standing.embedder, asked.model)
     questions = [question for question in questions if question.kind in standing.kinds]
     judged = [_judged(conn, tables, question, setting, floor, limit, then) for question in questions]
     answered = any(part.answers for part in judged)

@@ -273,11 +273,8 @@ class Dialect(Protocol):
         """Let inserts of at most so many rows inside the block go to the database together where that saves time."""
         ...
 
-    def compiling(self, conn: Connection) -> SqlDialect | None:
-        """Return what writes selects as `fetched` takes them.
-
-        None on an engine of a caller's, who may be watching what SQLAlchemy executes there.
-        """
+    def compiling(self, conn: Connection) -> SqlDialect:
+        """Return what writes selects as `fetched` takes them."""
         ...
 
     def fetched(self, conn: Connection, text: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:

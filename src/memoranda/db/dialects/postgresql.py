@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pgvector.sqlalchemy import Vector as VectorType
-from psycopg import Connection as Driver
 from psycopg import RawCursor
 from psycopg.rows import tuple_row
 from sqlalchemy import (
@@ -96,6 +96,9 @@ _BUSY = {
 
 _LOCK = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("key", type_=String), literal_column("0"))))
 
+_numbered = partial(RawCursor, row_factory=tuple_row)
+"""Makes a cursor for statements with numbered parameters."""
+
 
 class PostgresqlDialect(PostgresqlSearch):
     """See `Dialect`."""
@@ -111,6 +114,7 @@ class PostgresqlDialect(PostgresqlSearch):
             raise ConfigurationError("schema must be lower-case letters, digits and underscores, at most 51 of them")
         self.schema: str | None = schema
         self.foreign = False
+        self._numbering: SqlDialect | None = None
         self._timeout = 0
         self._upkeep = Upkeep(schema)
 
@@ -264,17 +268,18 @@ class PostgresqlDialect(PostgresqlSearch):
         """Send few rows without waiting for the answer to each statement; COPY has to wait."""
         return cursor.connection.pipeline() if rows <= FEW else nullcontext()
 
-    def compiling(self, conn: Connection) -> SqlDialect | None:
+    def compiling(self, conn: Connection) -> SqlDialect:
         """Return one that numbers the parameters, as the server wants them: psycopg need not read the statement."""
-        own: Callable[..., SqlDialect] = type(conn.dialect)
-        return None if self.foreign else own(paramstyle="numeric_dollar")
+        if self._numbering is None:
+            made: Callable[..., SqlDialect] = type(conn.dialect)
+            self._numbering = made(paramstyle="numeric_dollar")
+        return self._numbering
 
     def fetched(self, conn: Connection, text: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
         """Have the rows sent in binary, which costs both sides half of what text does."""
-        driver = conn.connection.driver_connection
-        assert isinstance(driver, Driver)
-        with driving(conn), RawCursor(driver, row_factory=tuple_row) as cursor:
-            return cursor.execute(text, values, binary=True).fetchall()
+        with driving(conn, _numbered) as cursor:
+            found: Sequence[Sequence[Any]] = cursor.execute(text, values, binary=True).fetchall()
+            return found
 
     @contextmanager
     def snapshot(self, conn: Connection) -> Iterator[None]:

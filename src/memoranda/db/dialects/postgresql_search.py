@@ -174,8 +174,8 @@ class PostgresqlSearch:
         What says any of the terms is scored by BM25 as if every term were said once, as on SQLite; by `ts_rank` where
         every term is said, or nobody has counted what one is worth.
         """
-        m, weighed = question.corpus.table, question.match == "any" and any(question.document_frequency)
-        terms = len(question.terms) if weighed else None
+        m, weighs = question.corpus.table, question.match == "any" and any(question.document_frequency)
+        terms = len(question.terms) if weighs else None
 
         def build() -> Select[Any]:
             matched = [wanted.where(m), m.c.search.bool_op("@@")(_tsquery("matched"))]
@@ -199,7 +199,7 @@ class PostgresqlSearch:
         said = " & ".join(question.terms) if question.match == "all" else weighing(question, needed)
         matched = f"({' | '.join(question.cells)}) & ({said})"
         values: dict[str, Any] = {"matched": matched, "words_limit": limit}
-        if weighed:
+        if weighs:
             values["least"] = min(needed, sum(question.weights)) - CLOSE
             values |= {"base": 1 + K1 * (1 - B), "slope": K1 * B / max(question.average_length, 1.0)}
             for i, (term, weight) in enumerate(zip(question.terms, question.weights, strict=True)):

@@ -297,9 +297,9 @@ class SqliteDialect(SqliteSearch):
         """Need nothing: no statement waits for a network."""
         return nullcontext()
 
-    def compiling(self, conn: Connection) -> SqlDialect | None:
+    def compiling(self, conn: Connection) -> SqlDialect:
         """Return the connection's."""
-        return None if self.foreign else conn.dialect
+        return conn.dialect
 
     def fetched(self, conn: Connection, text: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
         """Execute it."""

@@ -11,6 +11,7 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 
@@ -171,10 +172,9 @@ class VectorCache:
         self, conn: Connection, tables: "Tables", key: tuple[str, str, str, str], matrix: _Matrix
     ) -> "tuple[list[str], NDArray[np.float32]] | None":
         """Read what is newer than the matrix into it, or return it where this transaction may still take it back."""
-        newest = (
-            tables.statements.rows(conn, "newest vector", lambda: select(func.max(tables.vectors.c.n)), {})[0][0] or 0
-        )
-        if newest <= matrix.seen:
+        last = partial(select, func.max(tables.vectors.c.n))
+        [(newest,)] = tables.statements.rows(conn, "newest vector", last, {})
+        if newest is None or newest <= matrix.seen:
             return None
         first = matrix.seen == 0
         fresh = tables.statements.get(("fresh vectors", first), lambda: _fresh(tables, first=first))

@@ -135,7 +135,7 @@ def any_to_ask(conn: Connection, tables: Tables, question: Question) -> bool:
         tables.statements.rows(
             conn,
             chosen.form and ("any", chosen.form),
-            lambda: select(rows.c.id).where(chosen.where(rows)).limit(1),
+            lambda: select(rows.c.id).where(chosen.where(rows)).order_by(rows.c.id).limit(1),
             chosen.values,
         )
     )

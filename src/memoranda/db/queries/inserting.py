@@ -165,13 +165,13 @@ def _by_dedupe_key(conn: Connection, tables: Tables, setting: Setting, keys: Seq
         return {}
     m, scope = tables.memories, setting.scope
     found = conn.execute(
-        select(m.c.dedupe_key, *rows.columns(m)).where(
+        select(*rows.columns(m), m.c.dedupe_key).where(
             m.c.tenant == scope.tenant,
             m.c.persona == scope.persona,
             tables.dialect.texts_in(m.c.dedupe_key, sorted(set(keys))),
         )
     )
-    return {row.dedupe_key: rows.memory(row[1:]) for row in found}
+    return {row.dedupe_key: rows.memory(row) for row in found}
 
 
 def source_row(source: Source, memory: Memory) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _space(scope: Scope, policy: VisibilityPolicy, m: FromClause, value: Value) 
     if scope.space is None:
         return m.c.space == ""
     here: ColumnElement[bool] = m.c.space == value("space", scope.space)
-    return here if policy.space == "exact" else m.c.space.in_(value("spaces", ["", scope.space]))
+    return here if policy.space == "exact" else or_(m.c.space == "", here)
 
 
 def _about(scope: Scope, policy: VisibilityPolicy, m: FromClause, value: Value) -> ColumnElement[bool]:
@@ -170,7 +170,8 @@ def narrowed(m: FromClause, filters: Filters, value: Value = given) -> ColumnEle
     if filters.sources:
         conditions.append(m.c.source.in_(value("sources", filters.sources)))
     if filters.project:
-        conditions.append(m.c.project_key.in_(value("projects", ["", project_key(filters.project)])))
+        named = m.c.project_key == value("project", project_key(filters.project))
+        conditions.append(or_(m.c.project_key == "", named))
     if filters.core is not None:
         conditions.append(m.c.core == value("core", filters.core))
     if (place := filters.place) is not None:
@@ -226,7 +227,7 @@ def seen_rows(
     if shared:
         values |= {"shared": list(shared), "shared_keys": _keys(shared)}
     if scope.space is not None:
-        values |= {"space": scope.space, "spaces": ["", scope.space]}
+        values["space"] = scope.space
     if policy.about == "required":
         values["about"] = list(subjects or ("everyone",))
     elif subjects is not None:
@@ -260,7 +261,7 @@ def wanted_rows(
         "types": filters.types,
         "categories": filters.categories,
         "sources": filters.sources,
-        "projects": filters.project and ["", project_key(filters.project)],
+        "project": filters.project and project_key(filters.project),
         "core": filters.core,
     }
     place = {} if filters.place is None else {f"place_{k}": v for k, v in filters.place._asdict().items()}
