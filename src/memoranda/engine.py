@@ -45,8 +45,9 @@ class MemoryEngine(Upkeep, Custody):
 
     Args:
         url: `sqlite:///FILE`, `sqlite://` for memory, `postgresql://USER:PASSWORD@HOST/DATABASE`, or a SQLAlchemy
-            `Engine` of your own, which stays yours and is never disposed. `MEMORANDA_URL`, else `memoranda.db` in the
-            current folder, when left out.
+            `Engine` of your own, which stays yours, is never disposed, and whose events see what is read (on one that
+            an address names the driver is asked directly, which costs less). `MEMORANDA_URL`, else `memoranda.db` in
+            the current folder, when left out.
         preset: `standard`, `journal`, `ledger`, `statements`, or policies of your own.
         embedder: `auto` (WordLlama where installed, else hashed words), `hash/words`, `wordllama`,
             `openai/MODEL[@DIMENSIONS]` (of the service that `OPENAI_BASE_URL` and `OPENAI_API_KEY` name), `none`, or an
