@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
 from hashlib import sha256
 from typing import Annotated, Any, NamedTuple, TypeVar, cast
+from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -18,7 +19,7 @@ from memoranda.errors import InvalidInput
 from memoranda.ids import new_ids
 from memoranda.moments import Day, Moment, day_of, read_moment
 from memoranda.policies import MemoryType, Policies
-from memoranda.records import Audience, Memory, Source, SourceType
+from memoranda.records import Audience, Memory, SourceType
 from memoranda.redaction import redact, redact_value
 from memoranda.scope import Scope, author_cell, check_project, project_cell
 from memoranda.text import Tokenizer, clean, count_terms, join_terms
@@ -104,12 +105,14 @@ class Owner(NamedTuple):
     project: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)  # its terms are the words of the text
+# Its terms are the words of the text. Frozen, each field of a batch's drafts would cost five times as much.
+@dataclass(slots=True, kw_only=True, repr=False)
 class Draft:
     """A memory as it is about to be stored, with its provenance and its index terms."""
 
     memory: Memory
-    source: Source
+    source: Mapping[str, Any]
+    """The columns of where it came from, but those that are the memory's."""
     cells: str
     """The index terms of who may see it, in the format of `join_terms`."""
     category_terms: str
@@ -200,47 +203,93 @@ def _cleaned(value: Any) -> Any:
     return {k: _cleaned(v) for k, v in value.items()} if type(value) is dict else value
 
 
-def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | None = None) -> Draft:
+class _Common:
+    """What the memories of one call have in common, worked out once: names without secrets, owners, the present day."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.hide = redact if setting.policies.redaction.enabled else str
+        self.today = day_of(setting.now, setting.zone)
+        self._names: dict[str, str] = {}
+        self._owners: dict[tuple[str | None, Audience | None, MemoryType], tuple[Owner, str]] = {}
+
+    def name(self, given: str | None) -> str:
+        """Return a name without the secrets in it, "" for none."""
+        if not given:
+            return ""
+        name = self._names.get(given)
+        if name is None:
+            name = self._names[given] = self.hide(given)
+        return name
+
+    def owner(self, fields: MemoryFields, kind: MemoryType, index: int | None) -> tuple[Owner, str]:
+        """Return whose a memory is, and the index terms of who may see it; raises what `owner_of` does."""
+        asked = fields.get("project"), fields.get("audience"), kind
+        found = self._owners.get(asked)
+        if found is None:
+            owner = owner_of(*asked, self.setting, index=index)
+            found = self._owners[asked] = owner, join_terms(cells(owner))
+        return found
+
+
+def draft(content: str, fields: MemoryFields, setting: Setting) -> Draft:
     """Complete a checked memory.
 
     Args:
         content: The cleaned text.
         fields: The parsed fields.
         setting: Scope, policies, tokenizer, zone and the present moment.
-        index: The row of a batch, for error messages.
 
     Raises:
         InvalidInput: fields contradict each other.
     """
+    [identifiers] = new_ids(1)
+    return _draft(content, fields, identifiers, _Common(setting))
+
+
+def draft_many(checked: Sequence[tuple[str, MemoryFields]], setting: Setting) -> list[Draft]:
+    """Complete the checked memories of one call, each as `draft` does.
+
+    Raises:
+        InvalidInput: fields contradict each other; names the row.
+    """
+    common = _Common(setting)
+    numbered = enumerate(zip(checked, new_ids(len(checked)), strict=True))
+    return [_draft(text, fields, identifiers, common, index) for index, ((text, fields), identifiers) in numbered]
+
+
+def _draft(
+    content: str,
+    fields: MemoryFields,
+    identifiers: tuple[UUID, str, UUID],
+    common: _Common,
+    index: int | None = None,
+) -> Draft:
+    setting, hide, name = common.setting, common.hide, common.name
     scope, policies, now = setting.scope, setting.policies, setting.now
-
-    def moment(name: str) -> datetime | None:
-        return read_moment(cast("datetime | None", fields.get(name)), setting.zone, name, index)
-
-    event_time, valid_from, valid_to = moment("event_time"), moment("valid_from"), moment("valid_to")
+    event_time = read_moment(fields.get("event_time"), setting.zone, "event_time", index)
+    valid_from = read_moment(fields.get("valid_from"), setting.zone, "valid_from", index)
+    valid_to = read_moment(fields.get("valid_to"), setting.zone, "valid_to", index)
     if valid_from and valid_to and valid_to < valid_from:
         raise InvalidInput("valid_to lies before valid_from", field="valid_to", index=index)
-    hide = redact if policies.redaction.enabled else str
     kind = fields.get("type", policies.write.type)
-    owner = owner_of(fields.get("project"), fields.get("audience"), kind, setting, index=index)
+    owner, owner_cells = common.owner(fields, kind, index)
     if policies.visibility.about == "required":
         require_about(fields, index)
-    given = fields.get("metadata", {})
-    source = fields.get("source", {})
-    title, category = fields.get("title"), fields.get("category")
-    identifier, short_id, origin = new_ids()
+    given, title, source = fields.get("metadata", {}), fields.get("title"), fields.get("source", {})
+    identifier, short_id, origin = identifiers
     memory = Memory(
         id=identifier,
         short_id=short_id,
         content=hide(content),
         type=kind,
         status="active",
-        category=hide(category) if category else None,
+        category=name(fields.get("category")) or None,
         title=hide(title) if title else None,
         importance=fields.get("importance", policies.write.importance),
         confidence=fields.get("confidence", policies.write.confidence),
         core=fields.get("core", False),
-        day=fields.get("day") or day_of(event_time or now, setting.zone, index),
+        day=fields.get("day") or (day_of(event_time, setting.zone, index) if event_time else common.today),
         event_time=event_time,
         valid_from=valid_from,
         valid_to=valid_to,
@@ -250,8 +299,8 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
         audience=owner.audience,
         project=owner.project,
         space=scope.space or "",
-        about=hide(about) if (about := fields.get("about")) else "",
-        session=hide(session) if (session := fields.get("session")) else "",
+        about=name(fields.get("about")),
+        session=name(fields.get("session")),
         position=fields.get("position"),
         metadata=redact_value(given) if given and policies.redaction.enabled else given,
         created_at=now,
@@ -260,17 +309,16 @@ def draft(content: str, fields: MemoryFields, setting: Setting, *, index: int | 
     category_terms, content_terms, length = index_terms(memory, setting.tokenizer)
     return Draft(
         memory=memory,
-        source=Source(
-            id=origin,
-            memory_id=memory.id,
-            type=source.get("type", "manual"),
-            session=hide(told) if (told := source.get("session")) else memory.session,
-            channel=hide(channel) if (channel := source.get("channel")) else "",
-            actor=hide(actor) if (actor := source.get("actor") or scope.agent) else "",
-            excerpt=hide(excerpt) if (excerpt := source.get("excerpt")) else "",
-            created_at=now,
-        ),
-        cells=join_terms(cells(memory)),
+        source={
+            "id": origin,
+            "type": source.get("type", "manual"),
+            "session": name(source.get("session")) or memory.session,
+            "channel": name(source.get("channel")),
+            "actor": name(source.get("actor") or scope.agent),
+            "excerpt": hide(excerpt) if (excerpt := source.get("excerpt")) else "",
+            "created_at": now,
+        },
+        cells=owner_cells,
         category_terms=category_terms,
         content_terms=content_terms,
         length=length,

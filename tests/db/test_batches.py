@@ -35,7 +35,7 @@ def drafts(count):
             replace(
                 one,
                 memory=replace(one.memory, id=id, short_id=new_short_id(), content=f"Parcel {n}"),
-                source=replace(one.source, id=new_id(), memory_id=id),
+                source={**one.source, "id": new_id()},
                 dedupe_key=f"{n:032x}",
             )
         )

@@ -54,7 +54,7 @@ def test_rows_that_cannot_be_told_from_older_ones_are_searched_for(me, monkeypat
     store = looked(me, TEXT)
     # A host whose clock is behind: what it stores sorts before what was there.
     with monkeypatch.context() as behind:
-        behind.setattr("memoranda.drafts.new_ids", lambda: (UUID(int=1), new_short_id(), UUID(int=2)))
+        behind.setattr("memoranda.drafts.new_ids", lambda count: [(UUID(int=1), new_short_id(), UUID(int=2))])
         me.memories.write(TEXT, about="person:ana")
     assert store() == ["known"]
 

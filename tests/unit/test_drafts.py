@@ -1,11 +1,13 @@
 """From what a caller gives to what is stored: the pure half of a write."""
 
+from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from memoranda.drafts import Setting, check, draft, embedded_text, respell
+from memoranda.drafts import Setting, check, draft, draft_many, embedded_text, respell
 from memoranda.errors import InvalidInput
 from memoranda.policies import DedupePolicy, Policies, RedactionPolicy, WritePolicy
 from memoranda.scope import Scope, author_cell, project_cell
@@ -39,7 +41,7 @@ def test_what_a_scope_says_fills_what_is_left_out():
     found = made(within=setting(scope))
     memory = found.memory
     assert (memory.tenant, memory.author, memory.project, memory.space) == ("acme", "ana", "apollo", "lab")
-    assert (memory.about, memory.audience, found.source.actor) == ("", "private", "scribe")
+    assert (memory.about, memory.audience, found.source["actor"]) == ("", "private", "scribe")
     assert made(within=setting(scope), project="zeus").memory.project == "zeus"
 
 
@@ -91,7 +93,7 @@ def test_secrets_leave_everything_that_is_stored_or_indexed():
     memory, source = found.memory, found.source
     for text in (
         *(memory.content, memory.title, memory.category, memory.session, repr(memory.metadata)),
-        *(source.channel, source.actor, source.excerpt, source.session),
+        *(source[name] for name in ("channel", "actor", "excerpt", "session")),
         *(found.text, found.content_terms, found.category_terms),
     ):
         assert SECRET not in text and SECRET.lower() not in text
@@ -153,7 +155,34 @@ def test_fields_that_contradict_each_other_are_refused():
         assert error.value.field == name
 
 
+def test_memories_of_one_call_are_what_each_would_be_alone():
+    fields: tuple[dict[str, Any], ...] = (
+        {"session": "talk", "category": "travel"},
+        {"session": f"talk {SECRET}", "category": f"travel {SECRET}", "about": "person:ana"},
+        {"session": "talk", "audience": "project", "source": {"actor": f"bot {SECRET}"}},
+        {"project": "zeus", "audience": "private", "event_time": "2026-05-06T23:30:00Z", "title": SECRET},
+        {"project": "zeus", "audience": "project", "day": "2026-05-07", "type": "preference"},
+        {"session": f"talk {SECRET}", "type": "preference"},
+    )
+    scope = Scope(tenant="acme", user="ana", project="apollo")
+    within = setting(scope, Policies(write=WritePolicy(audience="by_type")), zone="Asia/Tokyo")
+    checked = [check(f"Parcel {n} is here.", given) for n, given in enumerate(fields)]
+    alone, together = [draft(*one, within) for one in checked], draft_many(checked, within)
+    for one, other in zip(alone, together, strict=True):
+        assert replace(other.memory, id=one.memory.id, short_id=one.memory.short_id) == one.memory
+        assert {**other.source, "id": one.source["id"]} == one.source
+        assert replace(other, memory=one.memory, source=one.source) == one
+    assert not any(SECRET in repr((asdict(item.memory), item.source, item.text)) for item in together)
+
+
+def test_a_row_that_contradicts_itself_is_named():
+    checked = [check("Fine.", {}), check("Shared with nobody.", {"audience": "project"})]
+    with pytest.raises(InvalidInput) as error:
+        draft_many(checked, setting())
+    assert (error.value.field, error.value.index) == ("audience", 1)
+
+
 def test_two_drafts_of_one_memory_have_ids_of_their_own():
     one, two = made(), made()
     assert one.memory.id < two.memory.id and one.memory.short_id != two.memory.short_id
-    assert one.source.memory_id == one.memory.id
+    assert one.source["id"] > one.memory.id

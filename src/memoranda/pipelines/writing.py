@@ -8,7 +8,17 @@ from uuid import UUID
 from memoranda.db.queries import adding, corrections, repeats
 from memoranda.db.queries.adding import Stored
 from memoranda.db.queries.repeats import Found
-from memoranda.drafts import Draft, MemoryFields, Setting, check, draft, embedded_text, hidden, require_about
+from memoranda.drafts import (
+    Draft,
+    MemoryFields,
+    Setting,
+    check,
+    draft,
+    draft_many,
+    embedded_text,
+    hidden,
+    require_about,
+)
 from memoranda.effects import Steps, compute, read, wake, write
 from memoranda.errors import InvalidInput
 from memoranda.pipelines.context import Context, opened, vectors_of
@@ -80,7 +90,7 @@ def _drafted(items: Sequence[str | Mapping[str, Any]], setting: Setting) -> list
         )
     if refused:
         raise refused[0]
-    return [draft(text, fields, setting, index=index) for index, (text, fields) in enumerate(checked)]
+    return draft_many(checked, setting)
 
 
 def _parted(item: str | Mapping[str, Any], index: int) -> tuple[object, Mapping[str, Any]]:
@@ -90,7 +100,8 @@ def _parted(item: str | Mapping[str, Any], index: int) -> tuple[object, Mapping[
         raise InvalidInput("a memory is a string, or a mapping with `content`", index=index)
     if "content" not in item:
         raise InvalidInput("content is missing", field="content", index=index)
-    return item["content"], {name: value for name, value in item.items() if name != "content"}
+    fields = dict(item)
+    return fields.pop("content"), fields
 
 
 def write_one(context: Context, content: str, fields: Mapping[str, Any]) -> Steps[Written]:

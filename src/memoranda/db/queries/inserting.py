@@ -1,6 +1,6 @@
 """Drafts become rows: each where its author may write, with its source and its vector, and no exact duplicate twice."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -12,7 +12,7 @@ from memoranda.db.schema import Tables
 from memoranda.drafts import Draft, Setting, respell
 from memoranda.errors import NotAllowed, StoreError
 from memoranda.ids import new_short_id
-from memoranda.records import Memory, Source
+from memoranda.records import Memory
 
 _ATTEMPTS = 5  # at a short id that is free: two collisions in a row take 10^12 rows in one persona
 
@@ -174,20 +174,9 @@ def _by_dedupe_key(conn: Connection, tables: Tables, setting: Setting, keys: Seq
     return {row.dedupe_key: rows.memory(row) for row in found}
 
 
-def source_row(source: Source, memory: Memory) -> dict[str, Any]:
+def source_row(source: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
     """Return the row of where a memory, or its newest text, came from."""
-    return {
-        "tenant": memory.tenant,
-        "persona": memory.persona,
-        "id": source.id,
-        "memory_id": memory.id,
-        "type": source.type,
-        "session": source.session,
-        "channel": source.channel,
-        "actor": source.actor,
-        "excerpt": source.excerpt,
-        "created_at": source.created_at,
-    }
+    return {"tenant": memory.tenant, "persona": memory.persona, "memory_id": memory.id, **source}
 
 
 def vector_rows(pairs: Sequence[tuple[Memory, Any]], model: str | None) -> list[dict[str, Any]]:
