@@ -25,6 +25,7 @@ from memoranda.text import (
     positions,
     words,
 )
+from memoranda.text.compounds import indexed, is_simple
 
 ENGLISH = Tokenizer()
 
@@ -208,6 +209,16 @@ def test_composition_and_width_do_not_matter(text: str) -> None:
 @given(st.text(alphabet=string.ascii_lowercase + " ", max_size=60))
 def test_plain_words_keep_their_order_and_count(text: str) -> None:
     assert Tokenizer("none").terms(text) == [encode_term(word) for word in text.split()]
+
+
+@given(st.from_regex("[a-z]+|[A-Z]+|[A-Z][a-z]+|[0-9]+", fullmatch=True, alphabet=string.ascii_letters + string.digits))
+def test_what_is_simple_is_indexed_under_itself_alone(word: str) -> None:
+    assert is_simple(word) and set(indexed(word)) == {word}
+
+
+@pytest.mark.parametrize("compound", ["getUser", "gpt4", "ab12", "e-mail", "c++", "it's", "café", "١٢", ""])
+def test_what_may_have_parts_is_not_simple(compound: str) -> None:
+    assert not is_simple(compound)
 
 
 def test_stop_words_are_indexed() -> None:

@@ -17,7 +17,7 @@ from itertools import chain
 
 from memoranda.errors import ConfigurationError
 from memoranda.text.characters import MARKS, SYLLABIC, UNSPACED, UNSPACED_CHARACTER, fold, normal
-from memoranda.text.compounds import ASCII_SCAN, SCAN, asked, indexed
+from memoranda.text.compounds import ASCII_SCAN, SCAN, asked, indexed, is_simple
 from memoranda.text.stop_words import STOP_WORDS
 from memoranda.text.unspaced import asked_of, pairs
 
@@ -278,8 +278,8 @@ class _Analyzer:
 
     def cut(self, chunk: str) -> tuple[str, ...]:
         """Return the encoded terms of a chunk of text to index."""
-        if chunk.isascii() and chunk.isalpha() and (chunk.islower() or chunk.istitle()):
-            return self.word(chunk)
+        if is_simple(chunk):
+            return self.token(chunk)
         terms: list[str] = []
         for match in self.scan(chunk):
             kind = match.lastgroup
@@ -287,6 +287,8 @@ class _Analyzer:
                 terms.extend(map(encode_term, _unspaced(match[0])))
             elif kind == "emoji":
                 terms.append(encode_term(match[0]))
+            elif is_simple(match[0]):
+                terms.extend(self.token(match[0]))
             else:
                 tokens = dict.fromkeys(token for found in indexed(match[0]) for token in self.token(found))
                 terms.extend(tokens)

@@ -49,6 +49,14 @@ def _pieces(compound: str) -> list[str]:
     return [piece for segment in _SEGMENT.split(compound) for piece in _PIECE.split(segment) if piece]
 
 
+def is_simple(compound: str) -> bool:
+    """Tell of most words and numbers without a pattern that they are indexed under themselves alone."""
+    if not compound.isascii():
+        return False
+    one_case = compound.islower() or compound.isupper() or compound.istitle()
+    return compound.isdigit() or (compound.isalpha() and one_case)
+
+
 def indexed(compound: str) -> Iterator[str]:
     """Yield what a compound is indexed under: itself, its sub-paths, its segments, its pieces."""
     if len(compound) > _LONGEST_COMPOUND:
