@@ -164,6 +164,8 @@ class Dialect(Protocol):
     """Whether the engine is a caller's."""
     laterals: bool
     """Whether a subquery may look at each row of what stands before it."""
+    copies: bool
+    """Whether many rows are copied in: then one that breaks a unique key has all of them begun anew, row by row."""
 
     # -- connections
 

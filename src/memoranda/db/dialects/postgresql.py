@@ -107,6 +107,7 @@ class PostgresqlDialect(PostgresqlSearch):
     prefix = ""
     wide_indexes = True
     laterals = True
+    copies = True
 
     def __init__(self, schema: str) -> None:
         """Keep the schema's name."""

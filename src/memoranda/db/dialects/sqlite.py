@@ -88,6 +88,7 @@ class SqliteDialect(SqliteSearch):
     prefix = "memoranda_"
     wide_indexes = False  # two of them cost a sixth of a write; one persona's rows are sorted in memory instead
     laterals = False
+    copies = False
 
     def __init__(self) -> None:
         """Begin with nothing in memory."""

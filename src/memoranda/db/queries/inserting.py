@@ -94,8 +94,8 @@ def insert(
     """
     found: list[tuple[Memory, bool] | None] = [None] * len(drafts)
     pending = list(enumerate(drafts))
-    # A database that meets a key it knows in the middle of a batch begins it anew, row by row: so a batch asks first.
-    asking = len(pending) > 1
+    # Where a key that is there would have the whole batch begun anew, it asks first.
+    asking = tables.dialect.copies and len(pending) > 1
     for _ in range(_ATTEMPTS + asking):
         if not asking:
             fresh = _insert(conn, tables, _once(pending))
