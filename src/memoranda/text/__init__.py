@@ -18,6 +18,7 @@ from itertools import chain
 from memoranda.errors import ConfigurationError
 from memoranda.text.characters import MARKS, SYLLABIC, UNSPACED, UNSPACED_CHARACTER, fold, normal
 from memoranda.text.compounds import ASCII_SCAN, SCAN, asked, indexed, is_simple
+from memoranda.text.remembered import Remembered
 from memoranda.text.stop_words import STOP_WORDS
 from memoranda.text.unspaced import asked_of, pairs
 
@@ -233,27 +234,20 @@ class _Analyzer:
         self.folds_first = language in ("english", "none")
         self.stop_words = frozenset((STOP_WORDS["english"] + STOP_WORDS.get(language, "")).split())
         self.stem = _stemmer(language)
-        self.chunk = lru_cache(maxsize=32_768)(self.cut)
-        self.word = lru_cache(maxsize=65_536)(self.analyse)
+        self.chunks = Remembered(self.cut, size=32_768, longest=self._LONGEST_CACHED)
+        self.words = Remembered(self.analyse, size=32_768, longest=self._LONGEST_CACHED)
 
     def terms(self, text: str, limit: int) -> list[str]:
-        chunk, longest = self.chunk, self._LONGEST_CACHED
-        parts = text.split()
-        if len(parts) <= limit and max(map(len, parts), default=0) <= longest:
-            found = list(chain.from_iterable(map(chunk, parts)))
+        if len(text) <= _SLICE:
+            found = list(chain.from_iterable(map(self.chunks.__getitem__, text.split())))
             return found[:limit] if len(found) > limit else found
         found = []
-        for part in parts:
-            if len(part) <= longest:
-                found += chunk(part)
-            else:
-                # A megabyte without a space is taken by slices, to stop when the limit is reached.
-                for start in range(0, len(part), _SLICE):
-                    found += self.cut(part[start : start + _SLICE])
-                    if len(found) >= limit:
-                        break
-            if len(found) >= limit:
-                return found[:limit]
+        for part in text.split():
+            # A megabyte without a space is taken by slices, to stop when the limit is reached.
+            for start in range(0, len(part), _SLICE):
+                found += self.chunks[part[start : start + _SLICE]]
+                if len(found) >= limit:
+                    return found[:limit]
         return found
 
     def query_terms(self, text: str, limit: int) -> list[str]:
@@ -265,7 +259,7 @@ class _Analyzer:
                 if word in self.stop_words:
                     continue
                 plain = len(word) <= 2 and word.isalnum() and not (token.isupper() or _is_pair(token))
-                (short if plain else kept).update(dict.fromkeys(self.token(token)))
+                (short if plain else kept).update(dict.fromkeys(self.words[token]))
                 if len(kept) >= limit:
                     return list(kept)[:limit]
         return list(kept or short)[:limit]
@@ -279,7 +273,7 @@ class _Analyzer:
     def cut(self, chunk: str) -> tuple[str, ...]:
         """Return the encoded terms of a chunk of text to index."""
         if is_simple(chunk):
-            return self.token(chunk)
+            return self.words[chunk]
         terms: list[str] = []
         for match in self.scan(chunk):
             kind = match.lastgroup
@@ -288,9 +282,9 @@ class _Analyzer:
             elif kind == "emoji":
                 terms.append(encode_term(match[0]))
             elif is_simple(match[0]):
-                terms.extend(self.token(match[0]))
+                terms.extend(self.words[match[0]])
             else:
-                tokens = dict.fromkeys(token for found in indexed(match[0]) for token in self.token(found))
+                tokens = dict.fromkeys(token for found in indexed(match[0]) for token in self.words[found])
                 terms.extend(tokens)
         return tuple(terms)
 
@@ -304,11 +298,8 @@ class _Analyzer:
             else:
                 yield from asked(match[0])
 
-    def token(self, token: str) -> tuple[str, ...]:
-        """Return the encoded terms of one token: a word is stemmed, anything else stands as it is."""
-        return self.word(token) if len(token) <= self._LONGEST_CACHED else self.analyse(token)
-
     def analyse(self, token: str) -> tuple[str, ...]:
+        """Return the encoded terms of one token: a word is stemmed, anything else stands as it is."""
         if token.isascii() and token.isalpha():
             return (encode_term(self.stem(token.lower())),)
         if _is_pair(token):
