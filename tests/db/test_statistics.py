@@ -32,6 +32,18 @@ def test_a_persona_that_was_just_filled_is_planned_for(postgres_url):
 
 
 @pytest.mark.postgres
+def test_the_first_rows_are_planned_for_before_anybody_looks_for_them(blank_postgres_url):
+    key = text("EXPLAIN SELECT FROM ONLY lamps.memories WHERE tenant = '' AND persona = 'main' AND id = :id")
+    host = create_engine(blank_postgres_url)
+    with MemoryEngine(blank_postgres_url, embedder="none", schema="lamps") as engine, host.connect() as connection:
+        engine.setup()
+        [first, *_] = engine.persona("main").memories.write_many([f"Lamp {n} was lit" for n in range(ROWS)])
+        _, condition, *_ = connection.scalars(key, {"id": first.memory.id})
+        assert "id =" in condition, "each check of a foreign key would read all rows"
+    host.dispose()
+
+
+@pytest.mark.postgres
 def test_a_small_persona_is_not_worth_an_analysis(postgres_url):
     host = create_engine(postgres_url)
     with MemoryEngine(postgres_url, embedder="none") as engine, host.connect() as connection:

@@ -2,6 +2,10 @@
 
 COPY leaves no row out. Where one breaks a unique key it is taken back to a savepoint, and the rows follow one by one;
 so they do where COPY is refused, as it is below row-level security.
+
+A table is analyzed where its first rows go in. Until autovacuum comes by, the planner would take every index that
+begins with tenant and persona for as good as the key, and each check of a foreign key would read all rows of the
+persona: 2 ms a row at 8,000 rows, instead of 10 µs.
 """
 
 from collections.abc import Sequence
@@ -17,6 +21,7 @@ from psycopg.types.numeric import Int4
 from sqlalchemy import Connection, Integer, Table
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from memoranda.db.dialects.postgresql_upkeep import FEW_ROWS, joined
 from memoranda.db.driving import Processor
 from memoranda.db.inserts import Values, Wire
 
@@ -58,24 +63,42 @@ class PostgresqlInserts:
         self._names = names
         self._wire = Wire.of(conn, table, names, names, own | vectors)
         self._insert = str(compiled)
+        name = sql.Identifier(*filter(None, (table.schema, table.name)))
         self._copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
-            sql.Identifier(*filter(None, (table.schema, table.name))), sql.SQL(", ").join(map(sql.Identifier, names))
+            name, sql.SQL(", ").join(map(sql.Identifier, names))
         )
+        # Who holds the table, a VACUUM say, is not waited for; who does not own it is told, and goes on.
+        self._analyze = sql.SQL("ANALYZE (SKIP_LOCKED) {} ({})").format(name, sql.SQL(joined(table)))
+        self._table = table
+        self._rows, self._doubled = 0, FEW_ROWS
         self._instead = (FeatureNotSupported, UniqueViolation) if skip_conflicts else (FeatureNotSupported,)
 
     def run(self, cursor: Cursor[Any], rows: Sequence[Values]) -> int:
         """Insert rows, all at once where nothing stands against it."""
         if self._packs:
             cursor.adapters.register_dumper(_Packed, _PackedDumper)
-        values = self._wire.values(rows)
-        if len(values) > FEW and self._copied(cursor, values):
-            return len(values)
-        parameters = [dict(zip(self._names, row, strict=True)) for row in values]
+        inserted = self._inserted(cursor, self._wire.values(rows))
+        self._rows += len(rows)
+        if self._rows >= self._doubled:
+            self._doubled = 2 * self._rows
+            self._learn(cursor)
+        return inserted
+
+    def _inserted(self, cursor: Cursor[Any], rows: Sequence[Values]) -> int:
+        if len(rows) > FEW and self._copied(cursor, rows):
+            return len(rows)
+        parameters = [dict(zip(self._names, row, strict=True)) for row in rows]
         if len(parameters) > 1:
             cursor.executemany(self._insert, parameters)
         else:
             cursor.execute(self._insert, parameters[0])
         return cursor.rowcount
+
+    def _learn(self, cursor: Cursor[Any]) -> None:
+        """Analyze the table if it never was; looked at when this process has inserted twice as many rows as before."""
+        known = "SELECT FROM pg_stats WHERE schemaname = %s AND tablename = %s LIMIT 1"
+        if cursor.execute(known, (self._table.schema, self._table.name)).fetchone() is None:
+            cursor.execute(self._analyze)
 
     def _copied(self, cursor: Cursor[Any], rows: Sequence[Values]) -> bool:
         """Copy rows, or none where that must not be."""

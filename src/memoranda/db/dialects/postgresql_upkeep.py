@@ -7,7 +7,7 @@ from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ClauseElement, Connection, Executable, Select, func, literal_column, select, text
+from sqlalchemy import ClauseElement, Connection, Executable, Select, Table, func, literal_column, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 
@@ -22,12 +22,18 @@ _JOINED = {  # the columns that joins and conditions look at, not the texts and 
     *("status", "type", "day", "session", "position", "superseded_by", "kind", "model", "owner"),
     *("document_id", "chunk_index", "conversation_id"),
 }
-_FEW = 128  # rows up to which even the worst plan is quick
+FEW_ROWS = 128
+"""Up to so many rows even the worst plan is quick."""
 _FAR_OFF = 8
 _KNOWN_PERSONAS = 10_000
 _SECONDS = 60.0  # an index that another process built is walked from then on
 _INDEXED_DIMENSIONS = 2000  # pgvector indexes no longer vectors
 _BUILD_MEMORY = "512MB"  # an index that outgrows it while it is built takes several times as long
+
+
+def joined(table: Table) -> str:
+    """Return the names of the columns that the planner has to know something of."""
+    return ", ".join(column.name for column in table.columns if column.name in _JOINED)
 
 
 class Explained(Executable, ClauseElement):
@@ -68,7 +74,7 @@ class Upkeep:
         """
         key = (corpus.kind, tenant, persona)
         with self._lock:
-            if rows < max(_FEW, 2 * self._known.get(key, 0)):
+            if rows < max(FEW_ROWS, 2 * self._known.get(key, 0)):
                 return
             self._known[key] = rows
             self._known.move_to_end(key)
@@ -79,11 +85,10 @@ class Upkeep:
             plan = conn.execute(Explained(own)).scalar_one()
             if plan[0]["Plan"]["Plan Rows"] * _FAR_OFF >= rows:
                 continue
-            names = ", ".join(c.name for c in table.columns if c.name in _JOINED)
             try:
                 # Who holds the table, a VACUUM say, is not waited for.
                 conn.exec_driver_sql("BEGIN; SET LOCAL lock_timeout = '50ms'")
-                conn.exec_driver_sql(f'ANALYZE "{self._schema}"."{table.name}" ({names})')
+                conn.exec_driver_sql(f'ANALYZE "{self._schema}"."{table.name}" ({joined(table)})')
                 conn.exec_driver_sql("COMMIT")
             except DBAPIError:
                 if conn.invalidated:
