@@ -152,7 +152,9 @@ class PostgresqlDialect(PostgresqlSearch):
     def begin(self, conn: Connection, *, write: bool) -> None:
         """Write on the level that row locks are made for, and wait for one no longer than for anything else."""
         if write:
-            conn.exec_driver_sql(f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {self._timeout}")
+            conn.begin()
+            with driving(conn) as cursor:
+                cursor.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {self._timeout}")
 
     def after_fork(self) -> None:
         """Begin with a lock that nobody holds."""
