@@ -30,14 +30,14 @@ FEW = 8
 _FLOATS = np.dtype(">f4")
 
 
-class _Packed:
-    """A vector in pgvector's binary format: its length, two bytes of nothing, big-endian float32."""
+def _packed(vector: Any) -> bytes:
+    """Return a vector in pgvector's binary format: its length, two bytes of nothing, big-endian float32."""
+    values = np.asarray(vector, _FLOATS)
+    return len(values).to_bytes(2) + b"\0\0" + values.tobytes()
 
-    __slots__ = ("data",)
 
-    def __init__(self, vector: Any) -> None:
-        values = np.asarray(vector, _FLOATS)
-        self.data = len(values).to_bytes(2) + b"\0\0" + values.tobytes()
+class _Packed(bytes):
+    """A packed vector that is no `bytea`."""
 
 
 class _PackedDumper(Dumper):
@@ -46,7 +46,7 @@ class _PackedDumper(Dumper):
     format = Format.BINARY
 
     def dump(self, obj: _Packed) -> bytes:
-        return obj.data
+        return obj
 
 
 class PostgresqlInserts:
@@ -58,8 +58,8 @@ class PostgresqlInserts:
         """Write the COPY that does what a compiled INSERT does."""
         # COPY takes numbers as wide as the column, where psycopg would send them as small as they are.
         own: dict[str, Processor] = {name: Int4 for name in names if isinstance(table.c[name].type, Integer)}
-        vectors = {name: _Packed for name in names if isinstance(table.c[name].type, VectorType)}
-        self._packs = bool(vectors)
+        vectors = {name: _packed for name in names if isinstance(table.c[name].type, VectorType)}
+        self._vectors = tuple(vectors)
         self._names = names
         self._wire = Wire.of(conn, table, names, names, own | vectors)
         self._insert = str(compiled)
@@ -75,8 +75,6 @@ class PostgresqlInserts:
 
     def run(self, cursor: Cursor[Any], rows: Sequence[Values]) -> int:
         """Insert rows, all at once where nothing stands against it."""
-        if self._packs:
-            cursor.adapters.register_dumper(_Packed, _PackedDumper)
         inserted = self._inserted(cursor, self._wire.values(rows))
         self._rows += len(rows)
         if self._rows >= self._doubled:
@@ -88,6 +86,10 @@ class PostgresqlInserts:
         if len(rows) > FEW and self._copied(cursor, rows):
             return len(rows)
         parameters = [dict(zip(self._names, row, strict=True)) for row in rows]
+        if self._vectors:
+            cursor.adapters.register_dumper(_Packed, _PackedDumper)
+            for values in parameters:
+                values.update({name: _Packed(values[name]) for name in self._vectors})
         if len(parameters) > 1:
             cursor.executemany(self._insert, parameters)
         else:
