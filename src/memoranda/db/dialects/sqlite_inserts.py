@@ -47,7 +47,7 @@ def _packed(vector: Any) -> bytes:
 
 
 def _moment(value: datetime) -> str:
-    return in_utc(value).replace(tzinfo=None).isoformat(" ", "microseconds")
+    return in_utc(value).isoformat(" ", "microseconds").removesuffix("+00:00")
 
 
 _AT_ONCE: Mapping[type[TypeEngine[Any]], Processor] = MappingProxyType(
