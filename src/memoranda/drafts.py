@@ -105,14 +105,29 @@ class Owner(NamedTuple):
     project: str
 
 
+class Origin(NamedTuple):
+    """Where a memory came from: the columns of its source, but those that are the memory's."""
+
+    id: UUID
+    type: SourceType
+    session: str
+    channel: str
+    actor: str
+    excerpt: str
+    created_at: datetime
+
+    def __repr__(self) -> str:
+        """Show the id, never the excerpt."""
+        return f"<Origin {self.id}>"
+
+
 # Its terms are the words of the text. Frozen, each field of a batch's drafts would cost five times as much.
 @dataclass(slots=True, kw_only=True, repr=False)
 class Draft:
     """A memory as it is about to be stored, with its provenance and its index terms."""
 
     memory: Memory
-    source: Mapping[str, Any]
-    """The columns of where it came from, but those that are the memory's."""
+    source: Origin
     cells: str
     """The index terms of who may see it, in the format of `join_terms`."""
     category_terms: str
@@ -309,15 +324,15 @@ def _draft(
     category_terms, content_terms, length = index_terms(memory, setting.tokenizer)
     return Draft(
         memory=memory,
-        source={
-            "id": origin,
-            "type": source.get("type", "manual"),
-            "session": name(source.get("session")) or memory.session,
-            "channel": name(source.get("channel")),
-            "actor": name(source.get("actor") or scope.agent),
-            "excerpt": hide(excerpt) if (excerpt := source.get("excerpt")) else "",
-            "created_at": now,
-        },
+        source=Origin(
+            origin,
+            source.get("type", "manual"),
+            name(source.get("session")) or memory.session,
+            name(source.get("channel")),
+            name(source.get("actor") or scope.agent),
+            hide(excerpt) if (excerpt := source.get("excerpt")) else "",
+            now,
+        ),
         cells=owner_cells,
         category_terms=category_terms,
         content_terms=content_terms,

@@ -35,7 +35,7 @@ def drafts(count):
             replace(
                 one,
                 memory=replace(one.memory, id=id, short_id=new_short_id(), content=f"Parcel {n}"),
-                source={**one.source, "id": new_id()},
+                source=one.source._replace(id=new_id()),
                 dedupe_key=f"{n:032x}",
             )
         )

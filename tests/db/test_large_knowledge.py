@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from memoranda.db.queries.vectors import vector_row
+from memoranda.db.queries.vectors import VECTOR, vector_row
 from memoranda.ids import new_id
 from memoranda.policies import RankingPolicy
 from memoranda.presets import STANDARD
@@ -47,7 +47,7 @@ def fill(conn, tables, author, count):
         vector_row(("acme", "main"), row["id"], model, vector, "knowledge")
         for row, vector in zip(rows, vectors, strict=True)
     ]
-    tables.inserts.add(conn, tables.vectors, owned)
+    tables.inserts.add_values(conn, tables.vectors, VECTOR, owned)
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_what_a_scope_says_fills_what_is_left_out():
     found = made(within=setting(scope))
     memory = found.memory
     assert (memory.tenant, memory.author, memory.project, memory.space) == ("acme", "ana", "apollo", "lab")
-    assert (memory.about, memory.audience, found.source["actor"]) == ("", "private", "scribe")
+    assert (memory.about, memory.audience, found.source.actor) == ("", "private", "scribe")
     assert made(within=setting(scope), project="zeus").memory.project == "zeus"
 
 
@@ -93,7 +93,7 @@ def test_secrets_leave_everything_that_is_stored_or_indexed():
     memory, source = found.memory, found.source
     for text in (
         *(memory.content, memory.title, memory.category, memory.session, repr(memory.metadata)),
-        *(source[name] for name in ("channel", "actor", "excerpt", "session")),
+        *(source.channel, source.actor, source.excerpt, source.session),
         *(found.text, found.content_terms, found.category_terms),
     ):
         assert SECRET not in text and SECRET.lower() not in text
@@ -170,7 +170,7 @@ def test_memories_of_one_call_are_what_each_would_be_alone():
     alone, together = [draft(*one, within) for one in checked], draft_many(checked, within)
     for one, other in zip(alone, together, strict=True):
         assert replace(other.memory, id=one.memory.id, short_id=one.memory.short_id) == one.memory
-        assert {**other.source, "id": one.source["id"]} == one.source
+        assert other.source._replace(id=one.source.id) == one.source
         assert replace(other, memory=one.memory, source=one.source) == one
     assert not any(SECRET in repr((asdict(item.memory), item.source, item.text)) for item in together)
 
@@ -185,4 +185,4 @@ def test_a_row_that_contradicts_itself_is_named():
 def test_two_drafts_of_one_memory_have_ids_of_their_own():
     one, two = made(), made()
     assert one.memory.id < two.memory.id and one.memory.short_id != two.memory.short_id
-    assert one.source["id"] > one.memory.id
+    assert one.source.id > one.memory.id

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -21,6 +21,20 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = Sequence[Any]
 """Of one row."""
+
+
+class Addition(NamedTuple):
+    """Rows of one table, as their values in the order of the names of their columns."""
+
+    table: Table
+    names: tuple[str, ...]
+    rows: Sequence[Values]
+
+    @classmethod
+    def of(cls, table: Table, rows: Sequence[Mapping[str, Any]]) -> "Addition":
+        """Take rows that have the same columns, by name."""
+        names = tuple(rows[0]) if rows else ()
+        return cls(table, names, list(map(itemgetter(*names), rows)) if rows else ())
 
 
 class Prepared(Protocol):
@@ -92,10 +106,7 @@ class Inserts:
 
         With `skip_conflicts` a row that breaks a unique key is left out; without, it is an error.
         """
-        if not rows:
-            return 0
-        names = tuple(rows[0])
-        return self.add_values(conn, table, names, list(map(itemgetter(*names), rows)), skip_conflicts=skip_conflicts)
+        return self.add_values(conn, *Addition.of(table, rows), skip_conflicts=skip_conflicts)
 
     def add_values(
         self,
@@ -118,26 +129,25 @@ class Inserts:
     def add_together(
         self,
         conn: Connection,
-        additions: Sequence[tuple[Table, Sequence[Mapping[str, Any]]]],
+        additions: Sequence[Addition],
         first: Callable[[], object] | None = None,
     ) -> None:
-        """Insert rows of several tables, in this order, each as `add` does.
+        """Insert rows of several tables, in this order, each as `add_values` does.
 
         Args:
             conn: A connection.
-            additions: The tables with their rows.
+            additions: The rows.
             first: Executes what goes before them, and asks for no answer.
         """
-        most = max(len(rows) for _, rows in additions)
+        most = max(len(addition.rows) for addition in additions)
         if not most and first is None:
             return
         with driving(conn) as cursor, self._dialect.together(cursor, most):
             if first is not None:
                 first()
-            for table, rows in additions:
+            for table, names, rows in additions:
                 if rows:
-                    names = tuple(rows[0])
-                    self._prepare(conn, table, names, False).run(cursor, list(map(itemgetter(*names), rows)))
+                    self._prepare(conn, table, names, False).run(cursor, rows)
                     self.added[table.name] += len(rows)
 
     def _prepare(self, conn: Connection, table: Table, names: tuple[str, ...], skip_conflicts: bool) -> Prepared:

@@ -11,7 +11,15 @@ from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from memoranda.db.queries import projects, rows
-from memoranda.db.queries.inserting import insert, leave_embedding, placed, require_membership, source_row, vector_rows
+from memoranda.db.queries.inserting import (
+    add_beside,
+    insert,
+    leave_embedding,
+    placed,
+    require_membership,
+    source_row,
+    vector_rows,
+)
 from memoranda.db.queries.memories import find
 from memoranda.db.schema import Tables
 from memoranda.drafts import Draft, MemoryFields, Setting, dedupe_key, draft, index_terms
@@ -299,7 +307,7 @@ def revise(
         delete(v).where(v.c.tenant == old.tenant, v.c.persona == old.persona, v.c.kind == "memory", v.c.owner == old.id)
     )
     made = vector_rows([(revised, vector)], model) if vector is not None else []
-    tables.inserts.add_together(conn, [(tables.sources, [source_row(item.source, revised)]), (v, made)])
+    add_beside(conn, tables, [source_row(item.source, revised)], made)
     if vector is None:
         leave_embedding(conn, tables, [revised], model, setting)
     return revised

@@ -1,19 +1,21 @@
 """Drafts become rows: each where its author may write, with its source and its vector, and no exact duplicate twice."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, select
 
+from memoranda.db.inserts import Addition, Values
 from memoranda.db.queries import jobs, projects, rows, spaces
-from memoranda.db.queries.vectors import vector_row
+from memoranda.db.queries.vectors import VECTOR, vector_row
 from memoranda.db.schema import Tables
-from memoranda.drafts import Draft, Setting, respell
+from memoranda.drafts import Draft, Origin, Setting, respell
 from memoranda.errors import NotAllowed, StoreError
 from memoranda.ids import new_short_id
 from memoranda.records import Memory
 
+_SOURCE = ("tenant", "persona", "memory_id", *Origin._fields)
 _ATTEMPTS = 5  # at a short id that is free: two collisions in a row take 10^12 rows in one persona
 
 
@@ -122,7 +124,7 @@ def insert(
     if stored:
         sources = [source_row(item.source, item.memory) for item, _ in stored]
         made = vector_rows([(item.memory, vector) for item, vector in stored if vector is not None], model)
-        tables.inserts.add_together(conn, [(tables.sources, sources), (tables.vectors, made)])
+        add_beside(conn, tables, sources, made)
         leave_embedding(conn, tables, [item.memory for item, vector in stored if vector is None], model, setting)
     return became
 
@@ -174,12 +176,18 @@ def _by_dedupe_key(conn: Connection, tables: Tables, setting: Setting, keys: Seq
     return {row.dedupe_key: rows.memory(row) for row in found}
 
 
-def source_row(source: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
-    """Return the row of where a memory, or its newest text, came from."""
-    return {"tenant": memory.tenant, "persona": memory.persona, "memory_id": memory.id, **source}
+def source_row(origin: Origin, memory: Memory) -> Values:
+    """Return the row of where a memory, or its newest text, came from: a value for each of `_SOURCE`."""
+    return (memory.tenant, memory.persona, memory.id, *origin)
 
 
-def vector_rows(pairs: Sequence[tuple[Memory, Any]], model: str | None) -> list[dict[str, Any]]:
+def add_beside(conn: Connection, tables: Tables, sources: Sequence[Values], vectors: Sequence[Values]) -> None:
+    """Store what stands beside memories: their sources and their vectors."""
+    additions = [Addition(tables.sources, _SOURCE, sources), Addition(tables.vectors, VECTOR, vectors)]
+    tables.inserts.add_together(conn, additions)
+
+
+def vector_rows(pairs: Sequence[tuple[Memory, Any]], model: str | None) -> list[Values]:
     """Return the rows of the vectors of memories, none without a model."""
     if model is None:
         return []

@@ -24,9 +24,10 @@ from sqlalchemy import (
     update,
 )
 
+from memoranda.db.inserts import Addition, Values
 from memoranda.db.queries import jobs
 from memoranda.db.queries.items import KIND, Name, called, grouped, own
-from memoranda.db.queries.vectors import vector_row
+from memoranda.db.queries.vectors import VECTOR, vector_row
 from memoranda.db.schema import Tables
 from memoranda.drafts import Setting
 from memoranda.ids import new_id
@@ -205,7 +206,7 @@ def _store_texts(
     first: Callable[[], None] | None,
 ) -> Sequence[UUID]:
     scope, whose = setting.scope, (setting.scope.tenant, setting.scope.persona)
-    texts, made, wanting = list[dict[str, Any]](), list[dict[str, Any]](), list[UUID]()
+    texts, made, wanting = list[dict[str, Any]](), list[Values](), list[UUID]()
     for draft in drafts:
         same = _whose(scope) | {
             "item_id": ids[draft.name],
@@ -234,7 +235,8 @@ def _store_texts(
                 wanting.append(identifier)
             else:
                 made.append(vector_row(whose, identifier, making.model, text.vector, KIND))
-    tables.inserts.add_together(conn, [(tables.store_item_texts, texts), (tables.vectors, made)], first)
+    additions = [Addition.of(tables.store_item_texts, texts), Addition(tables.vectors, VECTOR, made)]
+    tables.inserts.add_together(conn, additions, first)
     if wanting and making.own and setting.leaves_jobs:
         jobs.enqueue_embedding(conn, tables, whose, wanting, KIND)
     return wanting

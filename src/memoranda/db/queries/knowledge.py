@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, and_,
 from memoranda.db.corpora import Kind
 from memoranda.db.queries import jobs, projects
 from memoranda.db.queries.inserting import require_member
-from memoranda.db.queries.vectors import vector_row
+from memoranda.db.queries.vectors import VECTOR, vector_row
 from memoranda.db.queries.visibility import seen_rows, visible
 from memoranda.db.schema import Tables
 from memoranda.documents.drafts import ChunkDraft, DocumentDraft
@@ -125,7 +125,7 @@ def replace(
     whose = (owner.tenant, owner.persona)
     embedded = [(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True) if vector is not None]
     rows = [vector_row(whose, chunk.id, model, vector, KIND) for chunk, vector in embedded] if model else []
-    tables.inserts.add(conn, tables.vectors, rows)
+    tables.inserts.add_values(conn, tables.vectors, VECTOR, rows)
     if not rows and model is not None and setting.leaves_jobs:
         payload = {"kind": KIND, "ids": [chunk.id.hex for chunk in chunks]}
         jobs.enqueue(conn, tables, whose, jobs.EMBED, payload)

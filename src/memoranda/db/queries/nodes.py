@@ -25,9 +25,10 @@ from sqlalchemy import (
 )
 
 from memoranda.conditions import Condition
+from memoranda.db.inserts import Addition
 from memoranda.db.queries import jobs
 from memoranda.db.queries.knowledge import COLLECTION, KIND, remove, require_kind, take_turns
-from memoranda.db.queries.vectors import vector_row
+from memoranda.db.queries.vectors import VECTOR, vector_row
 from memoranda.db.schema import Tables
 from memoranda.db.statements import Selection, Value, given, named
 from memoranda.drafts import Owner, Setting, cells
@@ -151,7 +152,11 @@ def add(
         if old is not None:
             _grow(conn, tables, setting, document, counted)
 
-    additions = [(tables.knowledge_documents, begun), (tables.knowledge_chunks, rows), (tables.vectors, made)]
+    additions = [
+        Addition.of(tables.knowledge_documents, begun),
+        Addition.of(tables.knowledge_chunks, rows),
+        Addition(tables.vectors, VECTOR, made),
+    ]
     tables.inserts.add_together(conn, additions, replace)
     if current is not None and setting.leaves_jobs:
         done = {identifier for identifier, _ in pairs} if stamp == current else set()

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, FromClause, and_, delete, null, select, true
 
 from memoranda.db.corpora import Kind
+from memoranda.db.inserts import Values
 from memoranda.db.schema import Tables
 from memoranda.drafts import embedded_chunk, embedded_text
 from memoranda.nodes import embedded_node
@@ -25,6 +26,8 @@ _TEXTS: Mapping[Kind, tuple[str, Callable[[str, Any], str]]] = MappingProxyType(
 """What stands above a text, and how the two become what is embedded."""
 
 
+VECTOR = ("tenant", "persona", "kind", "model", "owner", "vector")
+"""The columns of a vector's row."""
 GIVEN = "given:"
 """How the stamp of vectors begins that a caller has made: they are nobody else's to make anew, or to delete."""
 
@@ -93,18 +96,9 @@ def missing(conn: Connection, tables: Tables, owner: Owner, model: str, among: S
     ]
 
 
-def vector_row(
-    owner: tuple[str, str], identifier: UUID, model: str, vector: Any, kind: Kind = "memory"
-) -> dict[str, Any]:
-    """Return the row of a vector of a tenant and persona."""
-    return {
-        "tenant": owner[0],
-        "persona": owner[1],
-        "kind": kind,
-        "model": model,
-        "owner": identifier,
-        "vector": vector,
-    }
+def vector_row(owner: tuple[str, str], identifier: UUID, model: str, vector: Any, kind: Kind = "memory") -> Values:
+    """Return the row of a vector of a tenant and persona: a value for each of `VECTOR`."""
+    return (*owner, kind, model, identifier, vector)
 
 
 def prune(conn: Connection, tables: Tables, owner: Owner, model: str) -> None:
@@ -135,7 +129,7 @@ def fill(conn: Connection, tables: Tables, page: Sequence[Unembedded], vectors: 
         for item, vector in zip(page, vectors, strict=True)
         if stands.get(item.id) == item.written_at
     ]
-    return tables.inserts.add(conn, tables.vectors, values, skip_conflicts=True)
+    return tables.inserts.add_values(conn, tables.vectors, VECTOR, values, skip_conflicts=True)
 
 
 def of_row(tables: Tables, kind: Kind) -> ColumnElement[bool]:
