@@ -1,85 +1,24 @@
-"""From what a caller gives to what is stored: checked, completed by policy and scope, redacted, cut into index terms.
+"""From what a caller gives to what is stored: completed by policy and scope, redacted, cut into index terms.
 
 Pure: the clock's reading and everything else that varies comes in as an argument.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
 from hashlib import sha256
-from typing import Annotated, Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 from uuid import UUID
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
-
-from memoranda import metadata
 from memoranda.errors import InvalidInput
+from memoranda.fields import MemoryFields
 from memoranda.ids import new_ids
-from memoranda.moments import Day, Moment, day_of, read_moment
+from memoranda.moments import day_of, read_moment
 from memoranda.policies import MemoryType, Policies
 from memoranda.records import Audience, Memory, SourceType
 from memoranda.redaction import redact, redact_value
-from memoranda.scope import Scope, author_cell, check_project, project_cell
-from memoranda.text import Tokenizer, clean, count_terms, join_terms
-
-F = TypeVar("F")
-
-CONTENT_LIMIT = 10_000_000
-"""The most characters a memory may have; recall reads the first 16,000 words of it."""
-
-_ABOUT = re.compile(r"everyone|(person|agent|thread):\S.*")
-
-
-def _check_about(value: str) -> str:
-    if not _ABOUT.fullmatch(value):
-        raise ValueError("write everyone, person:NAME, agent:NAME or thread:NAME")
-    return value
-
-
-Scale = Annotated[int, Field(ge=1, le=10, strict=True)]
-Label = Annotated[str, Field(max_length=200)]
-
-
-@with_config(ConfigDict(extra="forbid"))
-class SourceFields(TypedDict, total=False):
-    """Where a memory came from."""
-
-    type: SourceType
-    session: Label
-    channel: Label
-    actor: Label
-    excerpt: Annotated[str, Field(max_length=100_000)]
-
-
-@with_config(ConfigDict(extra="forbid"))
-class MemoryFields(TypedDict, total=False):
-    """What a memory may carry beside its text; the records' `Memory` says what each field means.
-
-    Moments may be datetimes or ISO strings; one without an offset is read in the engine's time zone.
-    """
-
-    type: MemoryType
-    category: Label | None
-    title: Annotated[str, Field(max_length=1000)] | None
-    importance: Scale
-    confidence: Scale
-    core: Annotated[bool, Field(strict=True)]
-    day: Day | None
-    event_time: Moment | None
-    valid_from: Moment | None
-    valid_to: Moment | None
-    about: Annotated[str, Field(max_length=210), AfterValidator(_check_about)] | None
-    audience: Audience
-    project: Label | None
-    session: Label | None
-    position: Annotated[int, Field(ge=0, lt=2**31, strict=True)] | None
-    metadata: dict[Any, Any]
-    source: SourceFields
-
-
-_FIELDS: TypeAdapter[MemoryFields] = TypeAdapter(MemoryFields)
+from memoranda.scope import Scope, author_cell, project_cell
+from memoranda.text import Tokenizer, count_terms, join_terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,63 +98,6 @@ def embedded_chunk(content: str, headings: Sequence[str]) -> str:
 def hidden(text: str, policies: Policies) -> str:
     """Return a text without its secrets, where the policy takes them out."""
     return redact(text) if text and policies.redaction.enabled else text
-
-
-def check(content: object, fields: Mapping[str, Any], *, index: int | None = None) -> tuple[str, MemoryFields]:
-    """Return the cleaned text and the parsed fields of one memory.
-
-    Raises:
-        InvalidInput: something is missing, of the wrong kind or out of range; names the field, and the row of a batch.
-    """
-    if not isinstance(content, str):
-        raise InvalidInput("content must be a string", field="content", index=index)
-    text = clean(content)
-    if not text.strip():
-        raise InvalidInput("content must not be empty", field="content", index=index)
-    if len(text) > CONTENT_LIMIT:
-        raise InvalidInput(
-            f"content has {len(text):,} characters, more than {CONTENT_LIMIT:,}: a memory is one statement",
-            field="content",
-            index=index,
-        )
-    if not fields:
-        return text, {}
-    return text, validated(_FIELDS, fields, "a memory", index=index)
-
-
-def validated(fields_of: TypeAdapter[F], fields: Mapping[str, Any], noun: str, *, index: int | None = None) -> F:
-    """Return the parsed fields of something, their strings and metadata as they come back from the database.
-
-    Raises:
-        InvalidInput: one is unknown, of the wrong kind or out of range; names it, and the row of a batch.
-    """
-    try:
-        given = {name: value if name == "metadata" else _cleaned(value) for name, value in fields.items()}
-        parsed = cast("dict[str, Any]", fields_of.validate_python(given))
-        if "metadata" in parsed:
-            # What is kept is what comes back from the database: cleaned, and independent of the caller's mapping.
-            parsed["metadata"] = metadata.decode(metadata.encode(parsed["metadata"]))
-        if parsed.get("project"):
-            check_project(parsed["project"])
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or "fields"
-        message = (
-            f"is not a field of {noun}"
-            if first["type"] == "extra_forbidden"
-            else first["msg"].removeprefix("Value error, ")
-        )
-        raise InvalidInput(redact(f"{name}: {message}"), field=redact(name), index=index) from None
-    except InvalidInput as error:
-        raise InvalidInput(redact(str(error)), field=error.field, index=index) from None
-    return cast(F, parsed)
-
-
-def _cleaned(value: Any) -> Any:
-    """Clean the strings of the plain fields and of the source; metadata has a cleaner of its own."""
-    if isinstance(value, str):
-        return clean(value)
-    return {k: _cleaned(v) for k, v in value.items()} if type(value) is dict else value
 
 
 class _Common:

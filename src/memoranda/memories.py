@@ -17,7 +17,7 @@ from memoranda.records import Forgotten, Kept, Memory, MemoryHit, MemoryRecord, 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from memoranda.drafts import MemoryFields
+    from memoranda.fields import MemoryFields
     from memoranda.filters import FilterFields
 
 Order = Literal["newest", "importance"]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
 from memoranda import metadata as codec
-from memoranda.drafts import CONTENT_LIMIT, Setting, hidden
+from memoranda.drafts import Setting, hidden
 from memoranda.errors import InvalidInput
+from memoranda.fields import CONTENT_LIMIT
 from memoranda.ids import new_id
 from memoranda.text import Tokenizer, clean, join_terms
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from memoranda.cli.story import AFTERWARDS, CORRECTION, LOOKED_UP, MEANWHILE, MOVING, QUESTIONS, SAID, story
-from memoranda.drafts import check
+from memoranda.fields import check
 
 OLD_DAY = "Noor: The open day, when the whole village sees the gauges, is on Saturday 26 April."
 ANSWERS = {

@@ -15,7 +15,8 @@ from memoranda.db.dialects.base import EngineOptions
 from memoranda.db.dialects.sqlite_inserts import _AT_ONCE, PackedVector
 from memoranda.db.queries import inserting
 from memoranda.db.types import UTCDateTime
-from memoranda.drafts import MemoryFields, Setting, draft
+from memoranda.drafts import Setting, draft
+from memoranda.fields import MemoryFields
 from memoranda.ids import new_id, new_short_id
 from memoranda.presets import STANDARD
 from memoranda.scope import Scope

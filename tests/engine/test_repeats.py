@@ -6,7 +6,8 @@ from uuid import UUID
 import pytest
 
 from memoranda.db.queries import adding, newcomers, repeats
-from memoranda.drafts import check, draft
+from memoranda.drafts import draft
+from memoranda.fields import check
 from memoranda.ids import new_short_id
 from memoranda.testing import FixedEmbedder
 

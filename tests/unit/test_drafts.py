@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memoranda.drafts import Setting, check, draft, draft_many, embedded_text, respell
+from memoranda.drafts import Setting, draft, draft_many, embedded_text, respell
 from memoranda.errors import InvalidInput
+from memoranda.fields import check
 from memoranda.policies import DedupePolicy, Policies, RedactionPolicy, WritePolicy
 from memoranda.scope import Scope, author_cell, project_cell
 from memoranda.text import Tokenizer, join_terms

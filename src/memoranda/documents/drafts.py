@@ -19,8 +19,9 @@ from memoranda import metadata as codec
 from memoranda.documents import LARGEST_TEXT, Document
 from memoranda.documents.chunking import normalise, split
 from memoranda.documents.html_text import read_html
-from memoranda.drafts import Label, Owner, Setting, chunk_terms, embedded_chunk, hidden, owner_of, validated
+from memoranda.drafts import Owner, Setting, chunk_terms, embedded_chunk, hidden, owner_of
 from memoranda.errors import InvalidInput
+from memoranda.fields import Label, validated
 from memoranda.ids import new_id
 from memoranda.policies import Policies
 from memoranda.records import Audience

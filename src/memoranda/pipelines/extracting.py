@@ -15,7 +15,7 @@ from memoranda.db.queries import extractions, jobs, pending_messages, slices, tu
 from memoranda.db.queries.extractions import Extraction, Proposed
 from memoranda.db.queries.jobs import Claim
 from memoranda.db.queries.slices import Line, Slice
-from memoranda.drafts import Setting, check, draft, hidden
+from memoranda.drafts import Setting, draft, hidden
 from memoranda.effects import Steps, complete, compute, read, wake, write
 from memoranda.errors import (
     ConfigurationError,
@@ -27,6 +27,7 @@ from memoranda.errors import (
     StoreError,
 )
 from memoranda.fencing import new_nonce
+from memoranda.fields import check
 from memoranda.messages import Message
 from memoranda.messages import forms as message_forms
 from memoranda.models.checked import CheckedModel

@@ -8,19 +8,10 @@ from uuid import UUID
 from memoranda.db.queries import adding, corrections, repeats
 from memoranda.db.queries.adding import Stored
 from memoranda.db.queries.repeats import Found
-from memoranda.drafts import (
-    Draft,
-    MemoryFields,
-    Setting,
-    check,
-    draft,
-    draft_many,
-    embedded_text,
-    hidden,
-    require_about,
-)
+from memoranda.drafts import Draft, Setting, draft, draft_many, embedded_text, hidden, require_about
 from memoranda.effects import Steps, compute, read, wake, write
 from memoranda.errors import InvalidInput
+from memoranda.fields import MemoryFields, check
 from memoranda.pipelines.context import Context, opened, vectors_of
 from memoranda.records import Forgotten, Kept, Memory, Status, Undone, Written
 

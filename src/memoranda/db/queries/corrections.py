@@ -22,8 +22,9 @@ from memoranda.db.queries.inserting import (
 )
 from memoranda.db.queries.memories import find
 from memoranda.db.schema import Tables
-from memoranda.drafts import Draft, MemoryFields, Setting, dedupe_key, draft, index_terms
+from memoranda.drafts import Draft, Setting, dedupe_key, draft, index_terms
 from memoranda.errors import InvalidInput, MemoryNotActive, MemoryNotFound, NotTheAuthor
+from memoranda.fields import MemoryFields
 from memoranda.moments import day_of
 from memoranda.records import Memory, Status
 
