@@ -12,7 +12,7 @@ from memoranda.errors import InvalidInput
 from memoranda.moments import Day, Moment, read_moment
 from memoranda.policies import MemoryType
 from memoranda.records import Memory, RecallKind
-from memoranda.scope import project_key
+from memoranda.scope import check_project, project_key
 from memoranda.text import clean
 
 
@@ -122,7 +122,7 @@ def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None
     """Return the filters a caller gave, of a recall or of a list; the scope's own project is the default.
 
     Raises:
-        InvalidInput: a filter is unknown or of the wrong kind.
+        InvalidInput: a filter is unknown or of the wrong kind, or cannot name a project.
     """
     try:
         given = {k: v for k, v in fields.items() if v is not None}
@@ -139,12 +139,16 @@ def check(fields: Mapping[str, Any], zone: tzinfo, *, project: str | None = None
         raise InvalidInput(f"{name}: {message}", field=name) from None
     if parsed.get("as_of") is not None and parsed.get("include_inactive"):
         raise InvalidInput("as_of and include_inactive exclude each other: as_of sees what held then", field="as_of")
+    if parsed.get("project") is not None:
+        project = clean(parsed["project"] or "")
+        if project:
+            check_project(project)
     return Filters(
         day=parsed.get("date"),
         types=parsed.get("types") or (),
         categories=tuple(map(clean, parsed.get("categories") or ())),
         sources=tuple(map(clean, parsed.get("sources") or ())),
-        project=project if parsed.get("project") is None else clean(parsed["project"] or ""),
+        project=project,
         as_of=read_moment(parsed.get("as_of"), zone, "as_of"),
         include_inactive=parsed.get("include_inactive", False),
     )

@@ -36,7 +36,7 @@ def new_ids(count: int) -> Iterator[tuple[UUID, str, UUID]]:
 
 
 def _ticks(count: int) -> int:
-    """Return the first of so many ticks that come after every one given before, 4096 to a millisecond."""
+    """Return the first of so many ticks that come after those this thread was given before, 4096 to a millisecond."""
     global _last
     # Two threads may meet in one tick, which 62 random bits tell apart: a lock would only order what happens at once.
     first = max(_last + 1, time.time_ns() * 4096 // 1_000_000)

@@ -337,6 +337,19 @@ def test_a_callers_sqlite_engine_may_begin_its_own_transactions(tmp_path):
     host.dispose()
 
 
+def test_a_callers_engine_may_execute_something_whenever_a_connection_is_taken(backend):
+    if backend.name == "sqlite-memory":
+        pytest.skip("not applicable: nothing of a host's is in a store in memory")
+    host = create_engine(backend.url)
+    event.listen(host, "engine_connect", lambda connection: connection.exec_driver_sql("SELECT 1"))
+    with MemoryEngine(host, embedder="none", background="off") as engine:
+        engine.setup()
+        me = engine.persona("main")
+        me.memories.write("Lisbon")
+        assert len(me.recall("lisbon")) == 1
+    host.dispose()
+
+
 def test_an_engine_that_leaves_transactions_open_is_refused(tmp_path):
     host = create_engine(f"sqlite:///{tmp_path / 'memory.db'}")
     host.dialect.skip_autocommit_rollback = True  # an option of create_engine from SQLAlchemy 2.0.43 on

@@ -46,7 +46,7 @@ filters = st.builds(
     day=optional(st.just(date(2026, 5, 4))),
     types=st.sampled_from([(), ("semantic",)]),
     categories=st.lists(names, max_size=2).map(tuple),
-    project=optional(names),
+    project=optional(names | st.just("-")),  # which has no letter to go by
     core=optional(st.booleans()),
     include_inactive=st.booleans(),
     pages=st.booleans(),
@@ -99,6 +99,18 @@ def test_one_form_is_one_statement(name, asking, policy, shares, narrowing):
     texts = [str(compiled(tables, selection)) for selection in selections]
     if selections[0].form == selections[1].form:
         assert texts[0] == texts[1]
+
+
+def test_a_filter_that_comes_to_nothing_has_the_form_of_one_that_does_not():
+    """The key of "-" is empty; a statement that was kept for it must not answer who asks without a filter."""
+    tables = TABLES["sqlite"]
+    forms = [
+        wanted_rows(
+            tables, tables.corpora["memory"], Scope(), VisibilityPolicy(), None, Filters(project=project), NOW
+        ).form
+        for project in ("-", "ana", None)
+    ]
+    assert forms[0] == forms[1] != forms[2]
 
 
 def test_what_names_no_parameters_has_no_form():

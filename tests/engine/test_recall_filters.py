@@ -119,6 +119,8 @@ def test_categories_keep_what_is_listed(me):
 
 
 def test_an_unknown_filter_is_refused(me):
+    with pytest.raises(InvalidInput, match="project must have a letter or a digit"):
+        me.recall("lisbon", project="-")
     with pytest.raises(InvalidInput, match="projects: is not a filter"):
         me.recall("lisbon", projects="x")
 

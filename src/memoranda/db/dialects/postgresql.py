@@ -152,9 +152,12 @@ class PostgresqlDialect(PostgresqlSearch):
     def begin(self, conn: Connection, *, write: bool) -> None:
         """Write on the level that row locks are made for, and wait for one no longer than for anything else."""
         if write:
-            conn.begin()
+            if not conn.in_transaction():  # else a caller's engine has an event that executes something
+                conn.begin()
+            # A caller's engine has a time limit of the caller's.
+            limit = "" if self.foreign else f"; SET LOCAL lock_timeout = {self._timeout}"
             with driving(conn) as cursor:
-                cursor.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {self._timeout}")
+                cursor.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED{limit}")
 
     def after_fork(self) -> None:
         """Begin with a lock that nobody holds."""

@@ -158,7 +158,8 @@ class SqliteDialect(SqliteSearch):
 
     def begin(self, conn: Connection, *, write: bool) -> None:
         """Begin at once for a write: two readers that both want to write would lose one of the two updates."""
-        conn.begin()  # where a caller's engine has an event that begins, it begins here
+        if not conn.in_transaction():
+            conn.begin()  # where a caller's engine has an event that begins, it begins here
         driver = conn.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         if driver.in_transaction and write:

@@ -129,13 +129,14 @@ def _asks_newest(corpus: Corpus, question: Question) -> bool:
 
 def any_to_ask(conn: Connection, tables: Tables, question: Question) -> bool:
     """Say whether there is any row the question is asked of."""
-    chosen = _wanted(tables, question, None)
-    rows = tables.corpora[question.kind].table
+    corpus = tables.corpora[question.kind]
+    shared = projects.projects_of(conn, tables, question.scope) if corpus.shared else ()
+    chosen, rows = _wanted(tables, question, shared), corpus.table
     return bool(
         tables.statements.rows(
             conn,
             chosen.form and ("any", chosen.form),
-            lambda: select(rows.c.id).where(chosen.where(rows)).order_by(rows.c.id).limit(1),
+            lambda: select(rows.c.id).where(chosen.where(rows)).order_by(rows.c.author).limit(1),
             chosen.values,
         )
     )
@@ -278,7 +279,7 @@ def _newest(corpus: Corpus, chosen: Selection, limit: int) -> Leg:
     return Leg(build, chosen.form and ("newest", chosen.form), {**chosen.values, "newest": limit})
 
 
-def _wanted(tables: Tables, question: Question, shared: Sequence[str] | None) -> Selection:
+def _wanted(tables: Tables, question: Question, shared: Sequence[str]) -> Selection:
     corpus, scope, filters = tables.corpora[question.kind], question.scope, question.filters
     return wanted_rows(tables, corpus, scope, question.visibility, shared, filters, question.now)
 

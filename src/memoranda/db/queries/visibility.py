@@ -170,8 +170,8 @@ def narrowed(m: FromClause, filters: Filters, value: Value = given) -> ColumnEle
     if filters.sources:
         conditions.append(m.c.source.in_(value("sources", filters.sources)))
     if filters.project:
-        named = m.c.project_key == value("project", project_key(filters.project))
-        conditions.append(or_(m.c.project_key == "", named))
+        that_one = m.c.project_key == value("project", project_key(filters.project))
+        conditions.append(or_(m.c.project_key == "", that_one))
     if filters.core is not None:
         conditions.append(m.c.core == value("core", filters.core))
     if (place := filters.place) is not None:
@@ -261,11 +261,13 @@ def wanted_rows(
         "types": filters.types,
         "categories": filters.categories,
         "sources": filters.sources,
-        "project": filters.project and project_key(filters.project),
+        "project": filters.project,
         "core": filters.core,
     }
+    given = tuple(map(bool, narrowing.values()))
     place = {} if filters.place is None else {f"place_{k}": v for k, v in filters.place._asdict().items()}
+    narrowing["project"] = project_key(filters.project or "")
     values = {**may_see.values, "now": now, **narrowing, **place}
     if may_see.form is None or filters.as_of is not None:
         return Selection(where, values=values)
-    return Selection(where, (may_see.form, form, tuple(map(bool, narrowing.values()))), values)
+    return Selection(where, (may_see.form, form, given), values)
