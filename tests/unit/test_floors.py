@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.candidates import Candidate, Query
+from memoranda.candidates import Candidate, Candidates, Query
 from memoranda.errors import ConfigurationError
 from memoranda.policies import FloorPolicy, RankingPolicy
 from memoranda.presets import PRESETS
@@ -104,7 +104,7 @@ def test_a_question_without_a_vector_knows_no_distance():
 
 
 def scored(number: int, confidence: float) -> Scored:
-    return Scored(candidate=row(number), score=0, confidence=confidence)
+    return Scored(Candidates.of([row(number)]), 0, score=0, confidence=confidence)
 
 
 def test_the_best_hit_decides_whether_a_question_is_answered_and_each_may_be_asked_for_more():
@@ -157,7 +157,7 @@ def test_no_embedder_is_shown_unasked_what_would_be_no_answer(name):
 
 def test_an_injected_hit_keeps_to_the_distances_as_well():
     policy = FloorPolicy(least=0, dense_max=0.3, injected=0.1)
-    ranked = [Scored(candidate=row(1, cosine=0.6, dense=True), score=0, confidence=0.6)]
+    ranked = [Scored(Candidates.of([row(1, cosine=0.6, dense=True)]), 0, score=0, confidence=0.6)]
     assert settle(policy, MEASURED, unasked=True).passing(ranked) == []
 
 

@@ -36,6 +36,12 @@ class UTCDateTime(TypeDecorator[datetime]):
         value = in_utc(value)
         return value if dialect.name == "postgresql" else value.replace(tzinfo=None)
 
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        """Read a text in one step, not in three."""
+        if dialect.name != "sqlite":
+            return super().result_processor(dialect, coltype)
+        return lambda value: None if value is None else datetime.fromisoformat(f"{value}+00:00")
+
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Return an aware moment in UTC."""
         if value is None:
@@ -63,6 +69,12 @@ class Metadata(TypeDecorator[dict[str, Any]]):
         assert process is not None
         nothing = process({})
         return lambda value: process(value) if value else nothing
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        """Decode no text of an empty mapping, for most are."""
+        process = super().result_processor(dialect, coltype)
+        assert process is not None
+        return lambda value: {} if value == "{}" else process(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> dict[str, Any]:
         """Take the tags off."""

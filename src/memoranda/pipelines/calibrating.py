@@ -103,7 +103,7 @@ def _tried(conn: Connection, tables: Tables, rows: Sequence[Row], questions: Seq
         with_row, without = rank(query, found, question.ranking), rank(query, others, question.ranking)
         trials.append(
             Trial(
-                answered=max((s.confidence for s in with_row if s.candidate.id in answers), default=0.0),
+                answered=max((s.confidence for s in with_row if s.id in answers), default=0.0),
                 absent=max((s.confidence for s in without), default=0.0),
                 distance=None if own is None or own.cosine is None else 1 - own.cosine,
                 wrong_distance=min((1 - c.cosine for c in others if c.cosine is not None), default=None),

@@ -237,11 +237,11 @@ def _answered(
     shown = merged(rankings, asked.ranking)[:limit]
     fetched: dict[UUID, Memory | KnowledgeChunk] = {}
     for question, (_, ranked) in zip(questions, rankings, strict=True):
-        own = {item.candidate.id for item in ranked}
-        ids = [item.candidate.id for item in shown if item.candidate.id in own]
+        own = {item.id for item in ranked}
+        ids = [item.id for item in shown if item.id in own]
         fetched.update(_fetched(conn, tables, setting, question, ids) if ids else {})
     # What was erased in between is gone.
-    hits = tuple(_hit(item, fetched[item.candidate.id]) for item in shown if item.candidate.id in fetched)
+    hits = tuple(_hit(item, fetched[item.id]) for item in shown if item.id in fetched)
     if answered:
         return Recall(hits=hits, degraded=degraded)
     if any(part.too_far for part in judged):

@@ -177,12 +177,18 @@ class Evidence:
         """The question's terms in its own words."""
         return spelling(self.query)
 
+    @cached_property
+    def _heaviest_first(self) -> list[int]:
+        """The places of the question's terms, the one that is worth most first."""
+        order: list[int] = np.argsort(-self.idf, kind="stable").tolist()
+        return order
+
     def reasons(self, place: int) -> tuple[str, ...]:
         """Say in plain words what the candidate at a place has in common with the question."""
-        said, cosine = np.flatnonzero(self.counts[:, place]).tolist(), self.candidates.column["cosine"][place]
+        says, cosine = self.counts[:, place].tolist(), self.candidates.column["cosine"][place]
+        heaviest = [k for k in self._heaviest_first if says[k]][:4]
         reasons = []
-        if said:
-            heaviest = sorted(said, key=lambda k: (-self.idf[k], k))[:4]
+        if heaviest:
             said_words = ", ".join([self.spelling[k] for k in heaviest])
             reasons.append(f"says the words {said_words}" if len(heaviest) > 1 else f"says the word {said_words}")
         if cosine is not None and cosine >= WEAK_COSINE:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf, isnan
 from typing import Any, overload
+from uuid import UUID
 
 import numpy as np
 
-from memoranda.candidates import Candidate
+from memoranda.candidates import Candidate, Candidates
 from memoranda.ranking.evidence import Evidence
 from memoranda.ranking.terms import Bools, Floats
 
@@ -27,7 +28,10 @@ class Account:
 class Scored:
     """A candidate with its place in a ranking explained."""
 
-    candidate: Candidate
+    candidates: Candidates = field(compare=False)
+    """Those that were ranked."""
+    place: int
+    """The candidate's own among them, whatever its rank."""
     score: float
     """What orders the ranking: higher is better. Comparable within one ranking only; see `memoranda.ranking.merged`."""
     confidence: float
@@ -35,9 +39,18 @@ class Scored:
     `memoranda.ranking.evidence`; `overlap`: the score itself, -1..1.2, which a hit shows cut to 0..1."""
     account: Account | None = field(default=None, compare=False)
     """The ranking it comes from."""
-    place: int = field(default=0, compare=False)
-    """The candidate's place in that."""
     _reasons: tuple[str, ...] | None = field(default=None, compare=False, init=False)
+
+    @property
+    def candidate(self) -> Candidate:
+        """The whole row, made now if nobody has asked for it yet."""
+        return self.candidates[self.place]
+
+    @property
+    def id(self) -> UUID:
+        """The row's id, which is all that a hit needs of it."""
+        identifier: UUID = self.candidates.column["id"][self.place]
+        return identifier
 
     @property
     def legs(self) -> dict[str, float]:
@@ -84,8 +97,7 @@ class Ranking(Sequence[Scored]):
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(len(self)))]
         i, account = self._order[place], self._account
-        candidate = account.evidence.candidates[i]
-        return Scored(candidate, float(self._scores[i]), float(self._confidences[i]), account, i)
+        return Scored(account.evidence.candidates, i, float(self._scores[i]), float(self._confidences[i]), account)
 
 
 def scored(scores: Floats, confidences: Floats, account: Account, order: Sequence[int]) -> Ranking:
