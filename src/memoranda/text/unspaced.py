@@ -58,10 +58,8 @@ def _asked_of(part: str, *, alone: bool) -> Iterator[str]:
         text = block[0]
         if block["kana"]:
             yield from _kana(text, last)
-        elif (
-            len(text) > 1 or block["han"] or block["hangul"] or (alone and text == part)
-        ):  # others are not indexed alone
-            yield from pairs(text)
+        elif len(text) > 1 or block["han"] or block["hangul"] or (alone and text == part):
+            yield from pairs(text)  # a single one of other letters is indexed only where it stands alone
         if block["hangul"] and len(text) == 2 and text[1] in PARTICLES["korean"]:
             yield text[0]
         last = text[-1] if block["han"] else ""

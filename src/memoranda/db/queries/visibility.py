@@ -255,19 +255,20 @@ def wanted_rows(
         # What was rewritten since is asked in the words of then, see `memoranda.db.queries.past`.
         return kept if filters.as_of is None else and_(kept, ~rewritten(tables, scope, rows, filters.as_of))
 
-    form = (filters.include_inactive, filters.core is None, filters.place is None, filters.pages)
-    narrowing = {
+    values = {
+        **may_see.values,
+        "now": now,
         "day": filters.day,
         "types": filters.types,
         "categories": filters.categories,
         "sources": filters.sources,
-        "project": filters.project,
+        "project": project_key(filters.project or ""),
         "core": filters.core,
+        **({} if filters.place is None else {f"place_{k}": v for k, v in filters.place._asdict().items()}),
     }
-    given = tuple(map(bool, narrowing.values()))
-    place = {} if filters.place is None else {f"place_{k}": v for k, v in filters.place._asdict().items()}
-    narrowing["project"] = project_key(filters.project or "")
-    values = {**may_see.values, "now": now, **narrowing, **place}
     if may_see.form is None or filters.as_of is not None:
         return Selection(where, values=values)
-    return Selection(where, (may_see.form, form, given), values)
+    # As `holding` and `narrowed` look at them: which of them there are, not what they come to.
+    narrowing = (filters.day, filters.types, filters.categories, filters.sources, filters.project, filters.core)
+    form = (filters.include_inactive, filters.core is None, filters.place is None, filters.pages)
+    return Selection(where, (may_see.form, form, tuple(map(bool, narrowing))), values)
